@@ -16,7 +16,7 @@ func raceAMQP(ctx context.Context, b *bench) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	idle := residents(in)
-	if in, err = b.warm(ctx, bareAMQP{}, in, singleLoads[1], 1); err != nil {
+	if err = b.warm(ctx, bareAMQP{}, in, singleLoads[1], 1); err != nil {
 		return err
 	}
 	yardOS, yardAlways := b.yard(page).is.name, b.yard(fsync).is.name

@@ -29,13 +29,13 @@ func raceJava(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if in, err = b.warm(ctx, franz{}, in, kafkaLoads[2], b.partitions); err != nil {
+	if err = b.warm(ctx, franz{}, in, kafkaLoads[2], b.partitions); err != nil {
 		return err
 	}
 	produced, consumed, order := scores{}, scores{}, names(in)
 	for round := range b.rounds {
-		err := b.withTopics(ctx, franz{}, in, b.partitions, func(topic string) (err error) {
-			in, err = b.lap(ctx, in, func(ctx context.Context, p peer) error {
+		err := b.withTopics(ctx, franz{}, in, b.partitions, func(topic string) error {
+			return b.lap(ctx, in, func(ctx context.Context, p peer) error {
 				records := max(int(b.period.Seconds()*float64(javaRecords[p.about().stores])), 1_000)
 				w, err := producePerf(ctx, classPath, p, topic, records)
 				if err != nil {
@@ -53,7 +53,6 @@ func raceJava(ctx context.Context, b *bench) (err error) {
 				b.showTurn(round, "consume", load{name: "1 KiB, Java"}, p, w)
 				return nil
 			})
-			return err
 		})
 		if err != nil {
 			return err

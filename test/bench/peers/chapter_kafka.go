@@ -37,7 +37,7 @@ func raceKafka(ctx context.Context, b *bench) (err error) {
 	defer func() { err = errors.Join(err, stop()) }()
 	idle := residents(in)
 	client, secure := franz{}, franz{secure: b.trusted}
-	if in, err = b.warm(ctx, client, in, kafkaLoads[2], b.partitions); err != nil {
+	if err = b.warm(ctx, client, in, kafkaLoads[2], b.partitions); err != nil {
 		return err
 	}
 	for i, l := range kafkaLoads {
@@ -128,8 +128,8 @@ func (b *bench) raceLatency(ctx context.Context, client franz, in []peer, perSec
 	s, order := scores{}, names(in)
 	l := kafkaLoads[0]
 	for round := range b.rounds {
-		err := b.withTopics(ctx, client, in, b.partitions, func(topic string) (err error) {
-			in, err = b.lap(ctx, in, func(ctx context.Context, p peer) error {
+		err := b.withTopics(ctx, client, in, b.partitions, func(topic string) error {
+			return b.lap(ctx, in, func(ctx context.Context, p peer) error {
 				all, err := client.latencies(ctx, p, topic, l, perSecond, max(int(b.period.Seconds()*float64(perSecond)), 20))
 				if err != nil {
 					return err
@@ -138,7 +138,6 @@ func (b *bench) raceLatency(ctx context.Context, client franz, in []peer, perSec
 				b.progress("  %d/%d  latency at %d/s: %s", round+1, b.rounds, perSecond, p.about().name)
 				return nil
 			})
-			return err
 		})
 		if err != nil {
 			return err
@@ -157,8 +156,8 @@ func (b *bench) raceCatchUp(ctx context.Context, client franz, in []peer) error 
 	s, order, l := scores{}, names(in), kafkaLoads[0]
 	in = storing(in, page, fsync)
 	for round := range b.rounds {
-		err := b.withTopics(ctx, client, in, b.partitions, func(topic string) (err error) {
-			in, err = b.lap(ctx, in, func(ctx context.Context, p peer) error {
+		err := b.withTopics(ctx, client, in, b.partitions, func(topic string) error {
+			return b.lap(ctx, in, func(ctx context.Context, p peer) error {
 				// As many for all: the slower of two would else have less to catch up with.
 				behind := max(int64(b.period.Seconds()*100_000), 1_000)
 				if _, err := produce(ctx, client, p, topic, l, limit{events: behind}); err != nil {
@@ -173,7 +172,6 @@ func (b *bench) raceCatchUp(ctx context.Context, client franz, in []peer) error 
 				b.showTurn(round, "catch up", l, p, read)
 				return nil
 			})
-			return err
 		})
 		if err != nil {
 			return err

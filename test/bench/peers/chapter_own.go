@@ -35,7 +35,7 @@ func (b *bench) raceOwnClient(ctx context.Context, d driver, peers []peer, how s
 	if len(in) == 0 {
 		return nil
 	}
-	if in, err = b.warm(ctx, d, in, singleLoads[1], 1); err != nil {
+	if err = b.warm(ctx, d, in, singleLoads[1], 1); err != nil {
 		return err
 	}
 	t := measure.Table{Title: "By its own client: " + how, Head: []string{"what", "events/s", "spread", "client µs/event", "server µs/event"}}

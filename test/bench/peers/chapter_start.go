@@ -21,22 +21,18 @@ const (
 // raceStart starts each server on an empty folder, alone, again and again.
 func raceStart(ctx context.Context, b *bench) error {
 	all := []peer{b.yard(fsync), b.kafka(page), b.artemis(page), b.rabbit(), b.nats(page), b.redis(page)}
-	s, absent := scores{}, map[string]bool{}
+	s, absent := scores{}, map[peer]bool{}
 	for range b.rounds {
 		for _, i := range rand.Perm(len(all)) {
 			p := all[i]
-			name := p.about().name
-			if absent[name] || !b.wants(p.about().kind) {
+			if absent[p] || !b.wants(p.about().kind) {
 				continue
 			}
-			err := b.startOnce(ctx, p, s)
-			var lack missingError
-			if errors.As(err, &lack) {
-				b.leaveOut(name, lack)
-				absent[name] = true
-			} else if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+			started, err := b.startOnce(ctx, p, s)
+			if err != nil {
+				return err
 			}
+			absent[p] = !started
 		}
 	}
 	yard := b.yard(fsync).is.name
@@ -50,25 +46,25 @@ func raceStart(ctx context.Context, b *bench) error {
 	return nil
 }
 
-func (b *bench) startOnce(ctx context.Context, p peer, into scores) (err error) {
+func (b *bench) startOnce(ctx context.Context, p peer, into scores) (started bool, err error) {
 	dir, err := os.MkdirTemp(b.folder, p.about().kind+"-")
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := b.settleDisk(ctx); err != nil {
-		return err
+		return false, err
 	}
-	if err := p.start(ctx, dir); err != nil {
-		return err
+	if started, err = b.begin(ctx, p, dir); !started {
+		return false, err
 	}
-	defer func() { err = errors.Join(err, p.stop(), os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, b.end(p), os.RemoveAll(dir)) }()
 	if err := pause(ctx, restTime); err != nil {
-		return err
+		return true, err
 	}
 	into.add(p.about().name, untilListening, p.startTook().Seconds())
 	if kib, ok := measure.ResidentKiB(p.pid()); ok {
 		into.add(p.about().name, residentMiB, kib/1024)
 	}
 	b.progress("  %s takes connections after %s", p.about().name, p.startTook().Round(time.Millisecond))
-	return nil
+	return true, nil
 }

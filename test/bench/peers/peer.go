@@ -41,7 +41,7 @@ type about struct {
 	kind   string // the name by which -peers chooses it
 	stores durability
 	jvm    bool // has to run for a while before it is fast
-	ours   bool // its failure is one of the race, and not of a guest
+	ours   bool // a yard, whose failure ends the run; all others are guests
 }
 
 // missingError says what a peer needs that this machine does not have.
@@ -131,13 +131,13 @@ func (p *process) stop() error {
 	return err
 }
 
-// stand starts peers side by side. Those that cannot be had are left out, and the report says why. stop ends them
-// all.
+// stand starts peers side by side. Those that cannot be had, and guests that do not start, are left out, and the report
+// says why. stop ends them all.
 func (b *bench) stand(ctx context.Context, all ...peer) (standing []peer, stop func() error, err error) {
 	stop = func() error {
 		var errs []error
 		for _, p := range standing {
-			errs = append(errs, p.stop())
+			errs = append(errs, b.end(p))
 		}
 		return errors.Join(errs...)
 	}
@@ -150,16 +150,43 @@ func (b *bench) stand(ctx context.Context, all ...peer) (standing []peer, stop f
 			return nil, nil, errors.Join(err, stop())
 		}
 		b.progress("starting %s", p.about().name)
-		err = p.start(ctx, dir)
-		var lack missingError
-		switch {
-		case errors.As(err, &lack):
-			b.leaveOut(p.about().name, lack)
+		switch started, err := b.begin(ctx, p, dir); {
 		case err != nil:
-			return nil, nil, errors.Join(fmt.Errorf("%s: %w", p.about().name, err), stop())
-		default:
+			return nil, nil, errors.Join(err, stop())
+		case started:
 			standing = append(standing, p)
 		}
 	}
 	return standing, stop, nil
+}
+
+// begin starts one peer. Where that is left out it gives no error.
+func (b *bench) begin(ctx context.Context, p peer, dir string) (started bool, err error) {
+	err = p.start(ctx, dir)
+	var lack missingError
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &lack):
+		b.leaveOut(p.about().name, lack)
+		return false, nil
+	case ctx.Err() != nil || p.about().ours:
+		return false, fmt.Errorf("%s: %w", p.about().name, err)
+	}
+	b.leaveOut(p.about().name, err)
+	return false, nil
+}
+
+// end stops one peer. A guest that leaves something behind is mentioned: what was measured of it holds.
+func (b *bench) end(p peer) error {
+	err := p.stop()
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("stop %s: %w", p.about().name, err)
+	if p.about().ours {
+		return err
+	}
+	b.progress("  %v", err)
+	return nil
 }

@@ -34,7 +34,7 @@ func (b *bench) yard(stores durability) *process {
 // thrownAway is the ceiling of Kafka's protocol.
 func (b *bench) thrownAway() *process {
 	return &process{
-		is: about{name: "a server that throws away", kind: "sink", stores: none, ours: true},
+		is: about{name: "a server that throws away", kind: "sink", stores: none},
 		prepare: func(_ context.Context, _ string, l *launch) error {
 			self, err := os.Executable()
 			if err != nil {

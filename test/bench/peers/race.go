@@ -105,30 +105,46 @@ func cpuTimes(p peer) (client, server time.Duration) {
 // turnTime bounds one turn beyond what it is to take, so that a server which stops answering does not stop the race.
 const turnTime = time.Minute
 
-// lap is one round: a contender's turn is called for each that is still in the race, in random order. What a guest
-// fails at is noted in the report, and the guest is out; a failure of ours ends the run.
-func (b *bench) lap(ctx context.Context, in []peer, turn func(ctx context.Context, p peer) error) (still []peer, err error) {
-	still = slices.Clone(in)
+// lap is one round: a contender's turn is called for each that is still in the race, in random order.
+func (b *bench) lap(ctx context.Context, in []peer, turn func(ctx context.Context, p peer) error) error {
+	in = b.still(in)
 	for _, i := range rand.Perm(len(in)) {
 		p := in[i]
 		if err := b.settleDisk(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		err := func() error {
 			timed, cancel := context.WithTimeout(ctx, turnTime+10*b.period)
 			defer cancel()
 			return turn(timed, p)
 		}()
-		switch {
-		case err == nil:
-		case ctx.Err() != nil || p.about().ours:
-			return nil, fmt.Errorf("%s: %w", p.about().name, err)
-		default:
-			b.leaveOut(p.about().name+", from then on", err)
-			still = slices.DeleteFunc(still, func(other peer) bool { return other == p })
+		if err := b.failed(ctx, p, err); err != nil {
+			return err
 		}
 	}
-	return still, ctx.Err()
+	return ctx.Err()
+}
+
+// failed deals with what a contender has failed at, if it has: a guest is out from then on, which is noted in the report;
+// a failure of ours is given back, and ends the run.
+func (b *bench) failed(ctx context.Context, p peer, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil || p.about().ours:
+		return fmt.Errorf("%s: %w", p.about().name, err)
+	}
+	b.leaveOut(p.about().name+", from then on", err)
+	if b.out == nil {
+		b.out = map[peer]bool{}
+	}
+	b.out[p] = true
+	return nil
+}
+
+// still are those that have not failed.
+func (b *bench) still(in []peer) []peer {
+	return slices.DeleteFunc(slices.Clone(in), func(p peer) bool { return b.out[p] })
 }
 
 // settleDisk lets the operating system write what one turn left behind before the next begins. Where there is no such

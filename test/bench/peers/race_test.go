@@ -70,28 +70,70 @@ func TestAGuestThatFailsIsOutAndOneOfOursEndsTheRun(t *testing.T) {
 			return nil
 		}
 	}
-	still, err := b.lap(t.Context(), []peer{yard, kafka}, fail(kafka))
-	testkit.Must(t, err)
-	testkit.That(t, slices.Equal(still, []peer{yard}), "still in the race: %v", names(still))
+	both := []peer{yard, kafka}
+	testkit.Must(t, b.lap(t.Context(), both, fail(kafka)))
 	testkit.Equal(t, len(b.report.absent), 1)
-	_, err = b.lap(t.Context(), []peer{yard, kafka}, fail(yard))
+	testkit.Must(t, b.lap(t.Context(), both, func(_ context.Context, p peer) error {
+		testkit.Equal(t, p.about().name, "yard", "whose turn it is behind that")
+		return nil
+	}))
+	err := b.lap(t.Context(), both, fail(yard))
 	testkit.That(t, errors.Is(err, broken), "got %v", err)
+}
+
+func (g *guest) start(context.Context, string) error { return errors.New("it does not start") }
+
+func (g *guest) stop() error { return errors.New("it does not stop") }
+
+func TestAGuestThatDoesNotStartOrStopIsLeftOutAndOneOfOursEndsTheRun(t *testing.T) {
+	b := &bench{stderr: io.Discard, folder: t.TempDir()}
+	standing, stop, err := b.stand(t.Context(), &guest{is: about{name: "kafka"}})
+	testkit.Must(t, err)
+	testkit.Equal(t, len(standing), 0)
+	testkit.Equal(t, len(b.report.absent), 1)
+	testkit.Must(t, stop())
+	testkit.Must(t, b.end(&guest{}))
+	yard := &guest{is: about{name: "yard", ours: true}}
+	if _, _, err := b.stand(t.Context(), yard); err == nil {
+		t.Error("a yard that does not start is left out")
+	}
+	if err := b.end(yard); err == nil {
+		t.Error("a yard that does not stop is passed over")
+	}
+}
+
+// fullDriver cannot make a topic at anybody but a yard.
+type fullDriver struct{ driver }
+
+func (fullDriver) create(_ context.Context, p peer, _ string, _ int) error {
+	if p.about().ours {
+		return nil
+	}
+	return errors.New("there is no room")
+}
+
+func (fullDriver) remove(context.Context, peer, string) error { return nil }
+
+func TestAGuestThatMakesNoTopicIsOut(t *testing.T) {
+	b := &bench{options: options{quick: true}, stderr: io.Discard}
+	both := []peer{&guest{is: about{name: "yard", ours: true}}, &guest{is: about{name: "redis"}}}
+	testkit.Must(t, b.withTopics(t.Context(), fullDriver{}, both, 1, func(string) error { return nil }))
+	testkit.That(t, slices.Equal(names(b.still(both)), []string{"yard"}), "still in the race: %v", names(b.still(both)))
 }
 
 func TestALapGivesEachContenderOneTurn(t *testing.T) {
 	b := &bench{options: options{quick: true}, stderr: io.Discard}
 	in := []peer{&guest{is: about{name: "a"}}, &guest{is: about{name: "b"}}, &guest{is: about{name: "c"}}}
 	var turns []string
-	_, err := b.lap(t.Context(), in, func(_ context.Context, p peer) error {
+	testkit.Must(t, b.lap(t.Context(), in, func(_ context.Context, p peer) error {
 		turns = append(turns, p.about().name)
 		return nil
-	})
-	testkit.Must(t, err)
+	}))
 	slices.Sort(turns)
 	testkit.That(t, slices.Equal(turns, []string{"a", "b", "c"}), "turns of %v", turns)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.lap(ended, in, func(context.Context, peer) error { return nil }); err == nil {
+	if err := b.lap(ended, in, func(context.Context, peer) error { return nil }); err == nil {
 		t.Error("a run that was ended goes on")
 	}
 }

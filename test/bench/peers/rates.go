@@ -16,14 +16,18 @@ const leaderTime = 2 * time.Second
 func (b *bench) withTopics(ctx context.Context, d driver, at []peer, partitions int, do func(topic string) error) (err error) {
 	b.topics++
 	topic := fmt.Sprintf("race-%d", b.topics)
-	for _, p := range at {
-		if err := d.create(ctx, p, topic, partitions); err != nil {
-			return fmt.Errorf("%s: %w", p.about().name, err)
+	for _, p := range b.still(at) {
+		if err := b.failed(ctx, p, d.create(ctx, p, topic, partitions)); err != nil {
+			return err
 		}
 		defer func() {
-			// A guest that has failed may fail at this, too; ours may not, unless the run ends anyway.
-			if removing := d.remove(context.WithoutCancel(ctx), p, topic); removing != nil && p.about().ours && ctx.Err() == nil {
-				err = errors.Join(err, fmt.Errorf("%s: %w", p.about().name, removing))
+			if b.out[p] { // its folder goes with it
+				return
+			}
+			removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnTime)
+			defer cancel()
+			if failing := b.failed(ctx, p, d.remove(removing, p, topic)); failing != nil && ctx.Err() == nil {
+				err = errors.Join(err, failing)
 			}
 		}()
 	}
@@ -39,38 +43,40 @@ func (b *bench) withTopics(ctx context.Context, d driver, at []peer, partitions 
 const warmTime = 30 * time.Second
 
 // warm sends events to each server and reads them, before anything is measured: a JVM compiles what it has run often.
-// Those that are none get a tenth, so that their files and caches are there. A guest that fails at it is left out.
-func (b *bench) warm(ctx context.Context, d driver, in []peer, l load, partitions int) (still []peer, err error) {
-	err = b.withTopics(ctx, d, in, partitions, func(topic string) error {
-		for _, p := range in {
+// Those that are none get a tenth, so that their files and caches are there.
+func (b *bench) warm(ctx context.Context, d driver, in []peer, l load, partitions int) error {
+	return b.warmBy(ctx, d, in, partitions, func(ctx context.Context, p peer, topic string, events int64) error {
+		sent, err := produce(ctx, d, p, topic, l, limit{period: warmTime, events: events})
+		if err != nil {
+			return err
+		}
+		return d.consume(ctx, p, topic, l, sent.events)
+	})
+}
+
+// warmBy is warm for who has another way to send events and to read them.
+func (b *bench) warmBy(ctx context.Context, d driver, in []peer, partitions int, pass func(ctx context.Context, p peer, topic string, events int64) error) error {
+	return b.withTopics(ctx, d, in, partitions, func(topic string) error {
+		for _, p := range b.still(in) {
 			events := b.options.warm
 			if !p.about().jvm {
 				events = max(events/10, 1)
 			}
 			b.progress("  warming %s", p.about().name)
-			err := warmOne(ctx, d, p, topic, l, events)
-			switch {
-			case err == nil:
-				still = append(still, p)
-			case ctx.Err() != nil || p.about().ours:
-				return fmt.Errorf("warm %s: %w", p.about().name, err)
-			default:
-				b.leaveOut(p.about().name, fmt.Errorf("warming up: %w", err))
+			err := func() error {
+				timed, cancel := context.WithTimeout(ctx, turnTime+2*warmTime)
+				defer cancel()
+				return pass(timed, p, topic, events)
+			}()
+			if err != nil {
+				err = fmt.Errorf("warming up: %w", err)
+			}
+			if err := b.failed(ctx, p, err); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	return still, err
-}
-
-func warmOne(ctx context.Context, d driver, p peer, topic string, l load, events int64) error {
-	ctx, cancel := context.WithTimeout(ctx, turnTime+2*warmTime)
-	defer cancel()
-	sent, err := produce(ctx, d, p, topic, l, limit{period: warmTime, events: events})
-	if err != nil {
-		return err
-	}
-	return d.consume(ctx, p, topic, l, sent.events)
 }
 
 // produce sends as one client does, as fast as it can.
@@ -104,8 +110,8 @@ type rates struct{ produced, consumed, secure scores }
 func (b *bench) raceRates(ctx context.Context, d, secure driver, in []peer, l load, partitions int) (rates, error) {
 	r := rates{scores{}, scores{}, scores{}}
 	for round := range b.rounds {
-		err := b.withTopics(ctx, d, in, partitions, func(topic string) (err error) {
-			in, err = b.lap(ctx, in, func(ctx context.Context, p peer) error {
+		err := b.withTopics(ctx, d, in, partitions, func(topic string) error {
+			return b.lap(ctx, in, func(ctx context.Context, p peer) error {
 				name := p.about().name
 				sent, err := produce(ctx, d, p, topic, l, limit{period: b.period})
 				if err != nil {
@@ -132,7 +138,6 @@ func (b *bench) raceRates(ctx context.Context, d, secure driver, in []peer, l lo
 				b.showTurn(round, "with TLS", l, p, read)
 				return nil
 			})
-			return err
 		})
 		if err != nil {
 			return r, err

@@ -55,6 +55,8 @@ type bench struct {
 	folder  string      // the run's own, removed at its end
 	trusted *tls.Config // of the certificate that all servers have
 	topics  int         // made so far
+	// out are the guests that have failed.
+	out map[peer]bool
 }
 
 // run is the whole program.
