@@ -21,9 +21,9 @@ func raceAMQP(ctx context.Context, b *bench) (err error) {
 	}
 	yardOS, yardAlways := b.yard(page).is.name, b.yard(fsync).is.name
 	pairs := []pair{
-		{"page cache: yard `os` / Artemis, not synced", yardOS, b.artemis(page).is.name},
-		{"fsync: yard `always` / Artemis, synced", yardAlways, b.artemis(fsync).is.name},
-		{"fsync: yard `always` / RabbitMQ 3.10", yardAlways, b.rabbit().is.name},
+		{"page cache: yard `os` / Artemis, not synced", yardOS, b.artemis(page).is.name, true},
+		{"fsync: yard `always` / Artemis, synced", yardAlways, b.artemis(fsync).is.name, true},
+		{"fsync: yard `always` / RabbitMQ 3.10", yardAlways, b.rabbit().is.name, true},
 	}
 	for _, l := range singleLoads {
 		r, err := b.raceRates(ctx, bareAMQP{}, nil, in, l, 1)
@@ -42,6 +42,6 @@ func raceAMQP(ctx context.Context, b *bench) (err error) {
 				"One link, up to 1,000 durable messages under way; a queue, or one partition of a hub. RabbitMQ 4, with AMQP 1.0 at its core, is not packaged by Debian 12: this is 3.10 with its plugin."))
 		}
 	}
-	b.reportMemory("Resident memory in the race by AMQP 1.0 (MiB)", in, idle)
+	b.reportMemory("in the race by AMQP 1.0", in, idle, pairs, noBar)
 	return nil
 }

@@ -58,8 +58,8 @@ func raceJava(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 	}
-	b.compare("Java's ProducerPerformance, 1 KiB", produced, rate, false)
-	b.compare("Java's ConsumerPerformance, 1 KiB", consumed, rate, false)
+	b.compare("Java's ProducerPerformance, 1 KiB", produced, rate, false, produceBar)
+	b.compare("Java's ConsumerPerformance, 1 KiB", consumed, rate, false, consumeBar)
 	sink := b.thrownAway().is.name
 	b.report.ratio(
 		ratio{what: "Java's ProducerPerformance, 1 KiB, the ceiling: thrown away / Kafka's default", values: produced.over(sink, b.kafka(page).is.name, rate), ceiling: true},

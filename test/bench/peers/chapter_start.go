@@ -37,8 +37,12 @@ func raceStart(ctx context.Context, b *bench) error {
 	}
 	yard := b.yard(fsync).is.name
 	for _, p := range all[1:] {
+		to := noBar
+		if p.about().kind == "kafka" {
+			to = tenthBar
+		}
 		for _, f := range []figure{untilListening, residentMiB} {
-			b.report.ratio(ratio{what: fmt.Sprintf("start, %s: yard / %s", f, p.about().name), values: s.over(yard, p.about().name, f), lowWins: true})
+			b.report.ratio(ratio{what: fmt.Sprintf("start, %s: yard / %s", f, p.about().name), values: s.over(yard, p.about().name, f), lowWins: true, goal: goal{bar: to}})
 		}
 	}
 	b.report.table(s.table("Start on an empty folder, each server alone", names(all), []figure{untilListening, residentMiB},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,26 @@ func TestATableLeavesOutWhoWasNotInTheRace(t *testing.T) {
 	table := s.table("Produce", []string{"yard", "kafka"}, []figure{rate})
 	testkit.Equal(t, len(table.Rows), 1)
 	testkit.Equal(t, table.Rows[0][1], "12.3 k")
+}
+
+// Those of like durability are held to the bar, each by what the server that throws away has over it. // K1
+func TestOnlyLikeDurabilityIsHeldToTheBar(t *testing.T) {
+	b, s := &bench{}, scores{}
+	for _, one := range []struct {
+		who  *process
+		rate float64
+	}{{b.yard(page), 110}, {b.yard(fsync), 90}, {b.kafka(page), 100}, {b.kafka(fsync), 50}, {b.thrownAway(), 120}} {
+		s.add(one.who.is.name, rate, one.rate)
+	}
+	b.compare("produce", s, rate, false, produceBar)
+	text := b.report.markdown()
+	for _, want := range []string{
+		"| produce, page cache: yard `os` / Kafka's default | 1.10 × | – | more | won | ≥ 0.90 × of the ceiling, which is 1.20 × | 0.92 × of it: reached |",
+		"| produce, fsync: yard `always` / Kafka `flush.messages=1` | 1.80 × | – | more | won | ≥ 1.50 × | reached |",
+		"| produce, defaults, not alike: yard `always` / Kafka's default | 0.90 × | – | more | lost | – |  |",
+	} {
+		testkit.That(t, strings.Contains(text, want), "no %q in\n%s", want, text)
+	}
 }
 
 // guest is a peer that does nothing.

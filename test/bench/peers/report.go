@@ -23,6 +23,30 @@ type ratio struct {
 	lowWins bool
 	// ceiling: the other is no server that anybody could use, so that less than it is no defeat.
 	ceiling bool
+	goal    goal
+}
+
+// bar is what ratios of a kind are to reach; the zero value: nothing.
+type bar struct {
+	bound float64
+	// orCeiling: where a server that throws away does not reach it either, so that the client leaves no room, the yard
+	// is measured by that server.
+	orCeiling bool
+}
+
+// ceilingShare is what is to be reached of a server that throws away.
+const ceilingShare = 0.9
+
+// goal is a bar, and what it needs to be judged by the ceiling: that of a server that throws away over the other one,
+// and the yard over a server that throws away.
+type goal struct {
+	bar
+	room, used measure.Series
+}
+
+// noRoom: the ceiling is below the bar.
+func (g goal) noRoom() bool {
+	return g.orCeiling && len(g.room) > 0 && len(g.used) > 0 && g.room.Median() < g.bound
 }
 
 // lost tells whether the median is the worse side of 1, as it is shown.
@@ -32,6 +56,46 @@ func (r ratio) lost() bool {
 		return false
 	}
 	return v > 1 == r.lowWins && v != 1
+}
+
+// aim is the target in words; "–" where there is none.
+func (r ratio) aim() string {
+	switch g := r.goal; {
+	case g.bound == 0:
+		return "–"
+	case g.noRoom():
+		return fmt.Sprintf("≥ %s × of the ceiling, which is %s ×", measure.Number(ceilingShare), measure.Number(g.room.Median()))
+	case r.lowWins:
+		return "≤ " + measure.Number(g.bound) + " ×"
+	default:
+		return "≥ " + measure.Number(g.bound) + " ×"
+	}
+}
+
+// missed tells whether there is a target that the median does not come to.
+func (r ratio) missed() bool {
+	switch g := r.goal; {
+	case g.bound == 0:
+		return false
+	case g.noRoom():
+		return g.used.Median() < ceilingShare
+	case r.lowWins:
+		return r.values.Median() > g.bound
+	default:
+		return r.values.Median() < g.bound
+	}
+}
+
+// verdict is what has become of the target.
+func (r ratio) verdict() string {
+	if r.goal.bound == 0 {
+		return ""
+	}
+	result := map[bool]string{false: "reached", true: "missed"}[r.missed()]
+	if r.goal.noRoom() {
+		return measure.Number(r.goal.used.Median()) + " × of it: " + result
+	}
+	return result
 }
 
 func (r *report) ratio(all ...ratio) {
@@ -70,8 +134,12 @@ func (r *report) markdown() string {
 	}
 	if len(r.ratios) > 0 {
 		r.ratioTable().AppendTo(&b)
-		b.WriteString("\n### What the yard loses\n\n")
-		b.WriteString(r.losses())
+		r.list(&b, "What the yard loses", "Nothing", func(one ratio) (string, bool) {
+			return one.values.Spread(), one.lost()
+		})
+		r.list(&b, "Targets that are missed", "None", func(one ratio) (string, bool) {
+			return "target " + one.aim(), one.missed()
+		})
 	}
 	for _, t := range r.tables {
 		t.AppendTo(&b)
@@ -80,35 +148,36 @@ func (r *report) markdown() string {
 }
 
 func (r *report) ratioTable() measure.Table {
-	t := measure.Table{Title: "Ratios", Head: []string{"figure", "median", "spread", "better is", ""}}
+	t := measure.Table{Title: "Ratios", Head: []string{"figure", "median", "spread", "better is", "", "target", ""}}
 	for _, one := range r.ratios {
-		better, verdict := "more", "won"
+		better, result := "more", "won"
 		if one.lowWins {
 			better = "less"
 		}
 		switch {
 		case one.ceiling:
-			better, verdict = "–", ""
+			better, result = "–", ""
 		case one.lost():
-			verdict = "lost"
+			result = "lost"
 		case measure.Number(one.values.Median()) == "1.00" || one.values.Median() == 1:
-			verdict = "even"
+			result = "even"
 		}
-		t.Rows = append(t.Rows, []string{one.what, measure.Number(one.values.Median()) + " ×", one.values.Spread(), better, verdict})
+		t.Rows = append(t.Rows, []string{one.what, measure.Number(one.values.Median()) + " ×", one.values.Spread(), better, result, one.aim(), one.verdict()})
 	}
 	return t
 }
 
-// losses are the rows whose median is on the worse side, as a list, so that nobody has to look for them.
-func (r *report) losses() string {
-	var b strings.Builder
+// list shows some of the ratios once more under a title, so that nobody has to look for them.
+func (r *report) list(b *strings.Builder, title, none string, choose func(ratio) (note string, chosen bool)) {
+	fmt.Fprintf(b, "\n### %s\n\n", title)
+	found := false
 	for _, one := range r.ratios {
-		if one.lost() {
-			fmt.Fprintf(&b, "- %s: %s × (%s)\n", one.what, measure.Number(one.values.Median()), one.values.Spread())
+		if note, chosen := choose(one); chosen {
+			found = true
+			fmt.Fprintf(b, "- %s: %s × (%s)\n", one.what, measure.Number(one.values.Median()), note)
 		}
 	}
-	if b.Len() == 0 {
-		return "Nothing, by medians of this run.\n"
+	if !found {
+		fmt.Fprintf(b, "%s, by medians of this run.\n", none)
 	}
-	return b.String()
 }
