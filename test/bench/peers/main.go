@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -23,18 +24,24 @@ import (
 
 // Servers that are programs of ours are this program, started again with one of these in its environment.
 const (
-	sinkCommand = "EVENTYARD_PEERS_SINK" // the address to listen at
-	natsCommand = "EVENTYARD_PEERS_NATS" // the server's configuration file
+	sinkCommand = "EVENTYARD_PEERS_SINK"      // the address to listen at
+	sinkTLS     = "EVENTYARD_PEERS_SINK_TLS"  // that for TLS
+	sinkKeys    = "EVENTYARD_PEERS_SINK_KEYS" // the file of its certificate and key
+	natsCommand = "EVENTYARD_PEERS_NATS"      // the server's configuration file
 )
 
 // beOther makes this process a server, if it was started to be one.
 func beOther(ctx context.Context) (bool, error) {
 	if address := os.Getenv(sinkCommand); address != "" {
-		listener, err := net.Listen("tcp", address)
+		plain, err := net.Listen("tcp", address)
 		if err != nil {
 			return true, err
 		}
-		return true, serveSink(ctx, listener)
+		secure, err := listenTLS(os.Getenv(sinkTLS), os.Getenv(sinkKeys))
+		if err != nil {
+			return true, errors.Join(err, plain.Close())
+		}
+		return true, serveSink(ctx, plain, secure)
 	}
 	if config := os.Getenv(natsCommand); config != "" {
 		return true, serveNATS(ctx, config)

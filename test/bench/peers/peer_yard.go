@@ -40,8 +40,9 @@ func (b *bench) thrownAway() *process {
 			if err != nil {
 				return err
 			}
-			l.ports = map[string]string{"kafka": "9092"}
-			l.args = []string{"env", sinkCommand + "=" + l.address("kafka"), self}
+			l.ports = map[string]string{"kafka": "9092", "kafkas": "9093"}
+			l.args = []string{"env", sinkCommand + "=" + l.address("kafka"), sinkTLS + "=" + l.address("kafkas"),
+				sinkKeys + "=" + b.certificate("keys.pem"), self}
 			return nil
 		},
 	}

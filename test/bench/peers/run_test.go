@@ -48,11 +48,12 @@ func TestTheRaceRuns(t *testing.T) {
 		"### Kafka, produce 1 KiB, batches ≤ 1 MB", "### Kafka, consume 100 B", "### Kafka, consume with TLS 1 KiB", "### Kafka, end-to-end latency at 10000 events/s",
 		"### Kafka, catch up while 20000 events/s come", "### AMQP 1.0, send 1 KiB", "### AMQP 1.0, receive 100 B", "### By its own client: nats.go",
 		"### Start on an empty folder", "### Resident memory", "| yard, sync `os` |", "| a server that throws away |", "| NATS JetStream, `sync_interval: always`, 1 KiB, in |",
-		"yard `os` / thrown away",
+		"yard `os` / thrown away", "| consume with TLS 1 KiB, batches ≤ 1 MB, yard `os` / thrown away |",
 	} {
 		testkit.That(t, strings.Contains(text, want), "no %q in the report", want)
 	}
 	testkit.That(t, !strings.Contains(text, "NaN"), "a figure is missing")
+	testkit.That(t, !strings.Contains(text, "Left out"), "somebody has failed")
 	if t.Failed() {
 		t.Log(text)
 	}
@@ -102,28 +103,40 @@ func TestTheSinkSendsTheLargestBatchThatCame(t *testing.T) {
 	testkit.Equal(t, count, 100, "records in a batch, after somebody has seen where batches begin")
 }
 
-// sinkPeer is the sink inside the test.
+// sinkPeer is the sink inside the test: where it listens, by protocol.
 type sinkPeer struct {
 	peer
-	at string
+	at map[string]string
 }
 
-func (s sinkPeer) address(string) string { return s.at }
+func (s sinkPeer) address(protocol string) string { return s.at[protocol] }
 
-// What the sink sends is as many records as it was sent, in batches that a client accepts, with offsets that rise.
+// What the sink sends is as many records as it was sent, in batches that a client accepts, with offsets that rise; by
+// either of its listeners, to which it leads those who came by them.
 func TestTheSinkSendsAsManyAsItWasSent(t *testing.T) {
-	listener := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
-	p := sinkPeer{at: listener.Addr().String()}
-	testkit.Run(t, func(ctx context.Context) error { return serveSink(ctx, listener) })
+	b := &bench{folder: t.TempDir()}
+	trusted := testkit.Value(b.makeCertificate())(t)
+	plain := testkit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	secure := testkit.Value(listenTLS("127.0.0.1:0", b.certificate("keys.pem")))(t)
+	p := sinkPeer{at: map[string]string{"kafka": plain.Addr().String(), "kafkas": secure.Addr().String()}}
+	testkit.Run(t, func(ctx context.Context) error { return serveSink(ctx, plain, secure) })
+	for _, client := range []franz{{}, {secure: trusted}} {
+		t.Run(map[bool]string{true: "in plain text", false: "with TLS"}[client.secure == nil], func(t *testing.T) {
+			sinkSendsAsManyAsItWasSent(t, client, p)
+		})
+	}
+}
+
+func sinkSendsAsManyAsItWasSent(t *testing.T, f franz, p sinkPeer) {
 	const partitions, events = 3, 5_000
-	testkit.Must(t, franz{}.create(t.Context(), p, "t", partitions))
+	testkit.Must(t, f.create(t.Context(), p, "t", partitions))
 	l := load{eventBytes: 100, batchBytes: 16 << 10}
-	sender := testkit.Value(franz{}.producer(t.Context(), p, "t", l))(t)
+	sender := testkit.Value(f.producer(t.Context(), p, "t", l))(t)
 	defer sender.close()
 	sent := testkit.Value(sender.send(t.Context(), limit{events: events}))(t)
 	testkit.Equal(t, sent, events)
 
-	client := testkit.Value(franz{}.client(p, kgo.ConsumeTopics("t"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())))(t)
+	client := testkit.Value(f.client(p, kgo.ConsumeTopics("t"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())))(t)
 	defer client.Close()
 	next := map[int32]int64{}
 	for n := 0; n < events; {
@@ -136,7 +149,7 @@ func TestTheSinkSendsAsManyAsItWasSent(t *testing.T) {
 			next[r.Partition]++
 		})
 	}
-	testkit.Must(t, franz{}.remove(t.Context(), p, "t"))
+	testkit.Must(t, f.remove(t.Context(), p, "t"))
 	metadata := testkit.Value(kmsg.NewPtrMetadataRequest().RequestWith(t.Context(), client))(t)
 	testkit.Equal(t, len(metadata.Topics), 0, "topics after the deletion")
 }

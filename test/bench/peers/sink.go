@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,15 +16,13 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
 )
 
 // sink is a Kafka server that throws away what it is sent, and is the ceiling of what a client can do on the
 // machine. Of each partition it counts records and keeps the largest batch. Who fetches is sent copies of that, as many
 // as there were records: so a consumer's ceiling is a server that reads no disk.
 type sink struct {
-	host string
-	port int32
-
 	mu     sync.Mutex
 	topics map[string][]*sinkPartition // guarded by mu
 }
@@ -61,8 +60,26 @@ const (
 	errUnknownTopic, errUnsupportedVersion int16 = 3, 35
 )
 
-// serveSink serves connections until the context ends, and closes the listener.
-func serveSink(ctx context.Context, listener net.Listener) error {
+// listenTLS is a listener with a certificate and its key, both in one file.
+func listenTLS(address, keys string) (net.Listener, error) {
+	pair, err := tls.LoadX509KeyPair(keys, keys)
+	if err != nil {
+		return nil, err
+	}
+	return tls.Listen("tcp", address, &tls.Config{Certificates: []tls.Certificate{pair}})
+}
+
+// serveSink serves the connections of all listeners until the context ends, and closes them.
+func serveSink(ctx context.Context, listeners ...net.Listener) error {
+	s := &sink{topics: map[string][]*sinkPartition{}}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, listener := range listeners {
+		group.Go(func() error { return s.serve(ctx, listener) })
+	}
+	return group.Wait()
+}
+
+func (s *sink) serve(ctx context.Context, listener net.Listener) error {
 	defer listener.Close()
 	host, port, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {
@@ -72,7 +89,6 @@ func serveSink(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	s := &sink{host: host, port: int32(number), topics: map[string][]*sinkPartition{}}
 	var conns sync.WaitGroup
 	defer conns.Wait()
 	stopped := context.AfterFunc(ctx, func() { listener.Close() })
@@ -89,7 +105,7 @@ func serveSink(ctx context.Context, listener net.Listener) error {
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { conn.Close() })()
 			// A client that leaves ends its connection; the client itself says so if that was too early.
-			_ = (&sinkConn{sink: s, conn: conn, blocks: map[*sinkPartition]*sinkBlock{}}).serve()
+			_ = (&sinkConn{sink: s, host: host, port: int32(number), conn: conn, blocks: map[*sinkPartition]*sinkBlock{}}).serve()
 		})
 	}
 }
@@ -97,6 +113,9 @@ func serveSink(ctx context.Context, listener net.Listener) error {
 // sinkConn serves one connection. Its goroutine alone has it.
 type sinkConn struct {
 	*sink
+	// host and port are of the listener by which it came, to which its client is led.
+	host    string
+	port    int32
 	conn    net.Conn
 	request []byte // used again for each
 	answer  []byte // used again for each
