@@ -12,12 +12,21 @@ import (
 	"time"
 )
 
-// javaRecords is how many records Java's tool sends in a turn of a second, by what the server does with them: about
+// javaLoad is what Java's tools send, and how many records in a turn of a second, by what the server does with them: about
 // what it can do in that time, so that the fast do not end before they have begun.
-var javaRecords = map[durability]int{page: 100_000, fsync: 40_000, none: 100_000}
+type javaLoad struct {
+	load
+	records map[durability]int
+}
 
-// raceJava is Kafka's own tools, ProducerPerformance and ConsumerPerformance, with the defaults of Java's client: batches
-// of 16 KiB, and a consumer in a group. What was synced is read as what was not, so only the latter is consumed.
+// javaLoads have batches of 16 KiB, the default of Java's client.
+var javaLoads = []javaLoad{
+	{load{name: "1 KiB", eventBytes: 1024}, map[durability]int{page: 100_000, fsync: 40_000, none: 100_000}},
+	{load{name: "100 B", eventBytes: 100}, map[durability]int{page: 400_000, fsync: 150_000, none: 400_000}},
+}
+
+// raceJava is Kafka's own tools, ProducerPerformance and ConsumerPerformance, with the defaults of Java's client, whose
+// consumer is in a group. What was synced is read as what was not, so only the latter is consumed.
 func raceJava(ctx context.Context, b *bench) (err error) {
 	classPath, err := kafkaFolder()
 	if err != nil {
@@ -29,20 +38,47 @@ func raceJava(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if err = b.warm(ctx, franz{}, in, kafkaLoads[2], b.partitions); err != nil {
+	idle := residents(in)
+	// Java's tools warm up as well, so that the memory in the end is what they cost alone. Each of their runs starts a JVM,
+	// so those that need no warming go without.
+	small := javaLoads[len(javaLoads)-1]
+	cold := slices.DeleteFunc(slices.Clone(in), func(p peer) bool { return !p.about().jvm })
+	err = b.warmBy(ctx, franz{}, cold, b.partitions, func(ctx context.Context, p peer, topic string, events int64) error {
+		if _, err := producePerf(ctx, classPath, p, topic, small.load, int(events)); err != nil {
+			return err
+		}
+		_, err := consumePerf(ctx, classPath, p, topic, int(events))
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	produced, consumed, order := scores{}, scores{}, names(in)
+	for _, l := range javaLoads {
+		if err := b.raceJavaLoad(ctx, classPath, in, l); err != nil {
+			return err
+		}
+	}
+	b.reportMemory("in the race by Kafka's protocol, Java's clients", in, idle, b.kafkaPairs(), tenthBar)
+	return nil
+}
+
+func (b *bench) raceJavaLoad(ctx context.Context, classPath string, in []peer, l javaLoad) error {
+	produced, consumed := scores{}, scores{}
+	shown := l.load
+	shown.name += ", Java"
 	for round := range b.rounds {
 		err := b.withTopics(ctx, franz{}, in, b.partitions, func(topic string) error {
 			return b.lap(ctx, in, func(ctx context.Context, p peer) error {
-				records := max(int(b.period.Seconds()*float64(javaRecords[p.about().stores])), 1_000)
-				w, err := producePerf(ctx, classPath, p, topic, records)
+				if err := (franz{}).touch(ctx, p, topic, l.load); err != nil {
+					return err
+				}
+				records := max(int(b.period.Seconds()*float64(l.records[p.about().stores])), 1_000)
+				w, err := producePerf(ctx, classPath, p, topic, l.load, records)
 				if err != nil {
 					return err
 				}
 				produced.addWork(p.about().name, w)
-				b.showTurn(round, "produce", load{name: "1 KiB, Java"}, p, w)
+				b.showTurn(round, "produce", shown, p, w)
 				if p.about().stores != page {
 					return nil
 				}
@@ -50,7 +86,7 @@ func raceJava(ctx context.Context, b *bench) (err error) {
 					return err
 				}
 				consumed.addWork(p.about().name, w)
-				b.showTurn(round, "consume", load{name: "1 KiB, Java"}, p, w)
+				b.showTurn(round, "consume", shown, p, w)
 				return nil
 			})
 		})
@@ -58,29 +94,30 @@ func raceJava(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 	}
-	b.compare("Java's ProducerPerformance, 1 KiB", produced, rate, false, produceBar)
-	b.compare("Java's ConsumerPerformance, 1 KiB", consumed, rate, false, consumeBar)
+	toProduce, toConsume := produceBar, consumeBar
+	if b.partitions != barPartitions {
+		toProduce, toConsume = noBar, noBar
+	}
+	b.compare("Java's ProducerPerformance, "+l.name, produced, rate, false, toProduce)
+	b.compare("Java's ConsumerPerformance, "+l.name, consumed, rate, false, toConsume)
 	sink := b.thrownAway().is.name
 	b.report.ratio(
-		ratio{what: "Java's ProducerPerformance, 1 KiB, the ceiling: thrown away / Kafka's default", values: produced.over(sink, b.kafka(page).is.name, rate), ceiling: true},
-		ratio{what: "Java's ProducerPerformance, 1 KiB, yard `os` / thrown away", values: produced.over(b.yard(page).is.name, sink, rate), ceiling: true})
+		ratio{what: "Java's ProducerPerformance, " + l.name + ", the ceiling: thrown away / Kafka's default", values: produced.over(sink, b.kafka(page).is.name, rate), ceiling: true},
+		ratio{what: "Java's ProducerPerformance, " + l.name + ", yard `os` / thrown away", values: produced.over(b.yard(page).is.name, sink, rate), ceiling: true})
 	for _, one := range []struct {
 		verb, tool string
 		scores     scores
 	}{{"produce", "ProducerPerformance", produced}, {"consume", "ConsumerPerformance", consumed}} {
-		if len(one.scores) == 0 {
-			continue
-		}
-		b.report.table(one.scores.table(fmt.Sprintf("Kafka, %s 1 KiB, %d partitions, Java's %s 4.3.1", one.verb, b.partitions, one.tool), order, rateFigures,
+		b.report.table(one.scores.table(fmt.Sprintf("Kafka, %s %s, %d partitions, Java's %s 4.3.1", one.verb, l.name, b.partitions, one.tool), names(in), rateFigures,
 			"Its own figure of records/s; a JVM of its own for each turn, whose start is a part of the client's CPU time."))
 	}
 	return nil
 }
 
 // producePerf sends records and reads what the tool says of it.
-func producePerf(ctx context.Context, classPath string, p peer, topic string, records int) (work, error) {
+func producePerf(ctx context.Context, classPath string, p peer, topic string, l load, records int) (work, error) {
 	return perfTool(ctx, classPath, p, "ProducerPerformance", producePerfResult,
-		"--topic", topic, "--num-records", strconv.Itoa(records), "--record-size", "1024", "--throughput", "-1",
+		"--topic", topic, "--num-records", strconv.Itoa(records), "--record-size", strconv.Itoa(l.eventBytes), "--throughput", "-1",
 		"--producer-props", "bootstrap.servers="+p.address("kafka"), "acks=all")
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
 // TestMain lets the test program, too, be started again as a server.
@@ -59,6 +60,30 @@ func TestTheRaceRuns(t *testing.T) {
 	}
 	left, err := os.ReadDir(dir)
 	testkit.That(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
+}
+
+// Java's own tools run against a yard and the server that throws away; Kafka's server itself is left to the race. // K1
+func TestTheRaceRunsWithJavasTools(t *testing.T) {
+	if _, err := kafkaFolder(); err != nil {
+		parts.Missing(t, "Java's tools: %v", err)
+	}
+	var stdout bytes.Buffer
+	var stderr testkit.Buffer
+	err := run(t.Context(), []string{"-quick", "-seconds", "0.01", "-only", "java", "-peers", "yard,sink", "-dir", t.TempDir()}, &stdout, &stderr)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	text := stdout.String()
+	for _, want := range []string{
+		"### Kafka, produce 1 KiB, 16 partitions, Java's ProducerPerformance", "### Kafka, consume 100 B, 16 partitions, Java's ConsumerPerformance",
+		"| Java's ProducerPerformance, 1 KiB, yard `os` / thrown away |", "### Resident memory in the race by Kafka's protocol, Java's clients (MiB)",
+	} {
+		testkit.That(t, strings.Contains(text, want), "no %q in the report", want)
+	}
+	testkit.That(t, !strings.Contains(text, "Left out"), "somebody has failed")
+	if t.Failed() {
+		t.Log(text)
+	}
 }
 
 func TestCommandLinesThatMakeNoSenseAreRefused(t *testing.T) {
