@@ -16,7 +16,8 @@ func raceAMQP(ctx context.Context, b *bench) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	idle := residents(in)
-	if err = b.warm(ctx, bareAMQP{}, in, singleLoads[1], 1); err != nil {
+	// Messages that come one by one take longer, and run more of a server's code each.
+	if err = b.warm(ctx, bareAMQP{}, in, singleLoads[1], 1, b.options.warm/4); err != nil {
 		return err
 	}
 	yardOS, yardAlways := b.yard(page).is.name, b.yard(fsync).is.name
@@ -26,7 +27,7 @@ func raceAMQP(ctx context.Context, b *bench) (err error) {
 		{"fsync: yard `always` / RabbitMQ 3.10", yardAlways, b.rabbit().is.name, true},
 	}
 	for _, l := range singleLoads {
-		r, err := b.raceRates(ctx, bareAMQP{}, nil, in, l, 1)
+		r, err := b.raceRates(ctx, bareAMQP{}, nil, in, l, 1, b.rounds)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func raceJava(ctx context.Context, b *bench) (err error) {
 	// so those that need no warming go without.
 	small := javaLoads[len(javaLoads)-1]
 	cold := slices.DeleteFunc(slices.Clone(in), func(p peer) bool { return !p.about().jvm })
-	err = b.warmBy(ctx, franz{}, cold, b.partitions, func(ctx context.Context, p peer, topic string, events int64) error {
+	err = b.warmBy(ctx, franz{}, cold, b.partitions, b.options.warm, func(ctx context.Context, p peer, topic string, events int64) error {
 		if _, err := producePerf(ctx, classPath, p, topic, small.load, int(events)); err != nil {
 			return err
 		}

@@ -19,8 +19,11 @@ var kafkaLoads = []load{
 	{"100 B, batches ≤ 16 KiB", 100, 16 << 10},
 }
 
-// otherPartitions are those of the topics with which the first load is raced again.
+// otherPartitions are those of the topics with which the first load is raced again, in otherRounds at most: no target
+// is set for them.
 var otherPartitions = []int{1, 128}
+
+const otherRounds = 3
 
 // latencyRates are the steady loads at which latency is measured, in events of 1 KiB a second.
 var latencyRates = []int{1_000, 10_000}
@@ -37,7 +40,7 @@ func raceKafka(ctx context.Context, b *bench) (err error) {
 	defer func() { err = errors.Join(err, stop()) }()
 	idle := residents(in)
 	client, secure := franz{}, franz{secure: b.trusted}
-	if err = b.warm(ctx, client, in, kafkaLoads[2], b.partitions); err != nil {
+	if err = b.warm(ctx, client, in, kafkaLoads[2], b.partitions, b.options.warm); err != nil {
 		return err
 	}
 	for i, l := range kafkaLoads {
@@ -45,14 +48,14 @@ func raceKafka(ctx context.Context, b *bench) (err error) {
 		if i == 0 {
 			withTLS = secure
 		}
-		r, err := b.raceRates(ctx, client, withTLS, in, l, b.partitions)
+		r, err := b.raceRates(ctx, client, withTLS, in, l, b.partitions, b.rounds)
 		if err != nil {
 			return err
 		}
 		b.reportKafkaRates(names(in), l, b.partitions, r)
 	}
 	for _, partitions := range otherPartitions {
-		r, err := b.raceRates(ctx, client, nil, in, kafkaLoads[0], partitions)
+		r, err := b.raceRates(ctx, client, nil, in, kafkaLoads[0], partitions, min(b.rounds, otherRounds))
 		if err != nil {
 			return err
 		}

@@ -35,12 +35,12 @@ func (b *bench) raceOwnClient(ctx context.Context, d driver, peers []peer, how s
 	if len(in) == 0 {
 		return nil
 	}
-	if err = b.warm(ctx, d, in, singleLoads[1], 1); err != nil {
+	if err = b.warm(ctx, d, in, singleLoads[1], 1, b.options.warm); err != nil {
 		return err
 	}
 	t := measure.Table{Title: "By its own client: " + how, Head: []string{"what", "events/s", "spread", "client µs/event", "server µs/event"}}
 	for _, l := range singleLoads {
-		r, err := b.raceRates(ctx, d, nil, in, l, 1)
+		r, err := b.raceRates(ctx, d, nil, in, l, 1, b.rounds)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,7 @@
 // Command peers races a yard against other servers on the same machine, and prints rates, latencies, memory and their
 // ratios as Markdown.
 //
-//	go run ./test/bench/peers                            all of it, half an hour
+//	go run ./test/bench/peers                            all of it, in less than half an hour
 //	go run ./test/bench/peers -quick                     a smoke test
 //	go run ./test/bench/peers -only kafka,start          some chapters
 //	go run ./test/bench/peers -peers yard,nats           some servers

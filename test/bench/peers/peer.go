@@ -92,6 +92,9 @@ func (p *process) startTook() time.Duration       { return p.took }
 func (p *process) address(protocol string) string { return p.launch.address(protocol) }
 
 func (p *process) start(ctx context.Context, dir string) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	p.launch = launch{host: parts.OwnLoopback()}
 	if err := p.prepare(ctx, dir, &p.launch); err != nil {
 		return err
@@ -102,7 +105,7 @@ func (p *process) start(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	p.took, p.program = time.Since(began), program
-	if p.id, err = program.PID(); err == nil {
+	if p.id, err = program.PID(); ctx.Err() != nil { // it may be too early for an id then
 		err = ctx.Err()
 	}
 	if err != nil {

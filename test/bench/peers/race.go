@@ -103,7 +103,7 @@ func cpuTimes(p peer) (client, server time.Duration) {
 }
 
 // turnTime bounds one turn beyond what it is to take, so that a server which stops answering does not stop the race.
-const turnTime = time.Minute
+const turnTime = 2 * time.Minute
 
 // lap is one round: a contender's turn is called for each that is still in the race, in random order.
 func (b *bench) lap(ctx context.Context, in []peer, turn func(ctx context.Context, p peer) error) error {

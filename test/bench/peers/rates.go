@@ -42,10 +42,10 @@ func (b *bench) withTopics(ctx context.Context, d driver, at []peer, partitions 
 // warmTime bounds the warming up of one server.
 const warmTime = 30 * time.Second
 
-// warm sends events to each server and reads them, before anything is measured: a JVM compiles what it has run often.
-// Those that are none get a tenth, so that their files and caches are there.
-func (b *bench) warm(ctx context.Context, d driver, in []peer, l load, partitions int) error {
-	return b.warmBy(ctx, d, in, partitions, func(ctx context.Context, p peer, topic string, events int64) error {
+// warm sends so many events to each server and reads them, before anything is measured: a JVM compiles what it has run
+// often. Those that are none get a tenth, so that their files and caches are there.
+func (b *bench) warm(ctx context.Context, d driver, in []peer, l load, partitions int, events int64) error {
+	return b.warmBy(ctx, d, in, partitions, events, func(ctx context.Context, p peer, topic string, events int64) error {
 		sent, err := produce(ctx, d, p, topic, l, limit{period: warmTime, events: events})
 		if err != nil {
 			return err
@@ -55,10 +55,10 @@ func (b *bench) warm(ctx context.Context, d driver, in []peer, l load, partition
 }
 
 // warmBy is warm for who has another way to send events and to read them.
-func (b *bench) warmBy(ctx context.Context, d driver, in []peer, partitions int, pass func(ctx context.Context, p peer, topic string, events int64) error) error {
+func (b *bench) warmBy(ctx context.Context, d driver, in []peer, partitions int, most int64, pass func(ctx context.Context, p peer, topic string, events int64) error) error {
 	return b.withTopics(ctx, d, in, partitions, func(topic string) error {
 		for _, p := range b.still(in) {
-			events := b.options.warm
+			events := most
 			if !p.about().jvm {
 				events = max(events/10, 1)
 			}
@@ -107,9 +107,9 @@ type rates struct{ produced, consumed, secure scores }
 // raceRates has each contender produce into a topic of its own, and then consume from it; the latter only where that is
 // another thing than with another contender: what was synced is read as what was not. With secure it is consumed by TLS
 // as well.
-func (b *bench) raceRates(ctx context.Context, d, secure driver, in []peer, l load, partitions int) (rates, error) {
+func (b *bench) raceRates(ctx context.Context, d, secure driver, in []peer, l load, partitions, rounds int) (rates, error) {
 	r := rates{scores{}, scores{}, scores{}}
-	for round := range b.rounds {
+	for round := range rounds {
 		err := b.withTopics(ctx, d, in, partitions, func(topic string) error {
 			return b.lap(ctx, in, func(ctx context.Context, p peer) error {
 				name := p.about().name

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,6 +62,19 @@ func TestTheRaceRuns(t *testing.T) {
 	}
 	left, err := os.ReadDir(dir)
 	testkit.That(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
+}
+
+func TestARunThatEndsEarlyPrintsWhatItHas(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	page := filepath.Join(t.TempDir(), "page.md")
+	const text = "<!-- bench peers: begin -->\nold\n<!-- bench peers: end -->\n"
+	testkit.Must(t, os.WriteFile(page, []byte(text), 0o600))
+	var stdout bytes.Buffer
+	err := run(ctx, []string{"-quick", "-dir", t.TempDir(), "-write", page}, &stdout, io.Discard)
+	testkit.That(t, errors.Is(err, context.Canceled), "got %v", err)
+	testkit.That(t, strings.Contains(stdout.String(), "- Run: 1 rounds of 300ms each"), "printed: %s", stdout.String())
+	testkit.Equal(t, string(testkit.Value(os.ReadFile(page))(t)), text)
 }
 
 // Java's own tools run against a yard and the server that throws away; Kafka's server itself is left to the race. // K1
