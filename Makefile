@@ -141,7 +141,7 @@ bench-cluster: ## Measure a yard of several nodes beside plain JetStream on the 
 	go run ./test/bench -cluster -seconds 1 -rounds 7 -write docs/benchmarks.md
 
 .PHONY: peers
-peers: ## Race the yard against Apache Kafka, Artemis, RabbitMQ, NATS and Redis on this machine, and write docs/benchmarks.md (half an hour; as root with CI=true what Debian packages is installed)
+peers: ## Race the yard against Apache Kafka, Artemis, RabbitMQ, NATS and Redis on this machine, and write docs/benchmarks.md (25 minutes; as root with CI=true what Debian packages is installed)
 	go run ./test/bench/peers -write docs/benchmarks.md
 
 .PHONY: lint
