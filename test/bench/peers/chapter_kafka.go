@@ -272,8 +272,13 @@ func (b *bench) reportMemory(where string, in []peer, idle map[string]float64, p
 	}
 	b.report.table(t)
 	for _, p := range pairs {
-		if most[p.ours] > 0 && most[p.theirs] > 0 {
-			b.report.ratio(ratio{what: "most memory " + where + ", " + p.what, values: measure.Series{most[p.ours] / most[p.theirs]}, lowWins: true, goal: goal{bar: to}})
+		if most[p.ours] == 0 || most[p.theirs] == 0 {
+			continue
 		}
+		one := ratio{what: "most memory " + where + ", " + p.what, values: measure.Series{most[p.ours] / most[p.theirs]}, lowWins: true}
+		if p.alike {
+			one.goal.bar = to
+		}
+		b.report.ratio(one)
 	}
 }
