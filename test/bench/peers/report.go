@@ -44,9 +44,10 @@ type goal struct {
 	room, used measure.Series
 }
 
-// noRoom: the ceiling is below the bar.
-func (g goal) noRoom() bool {
-	return g.orCeiling && len(g.room) > 0 && len(g.used) > 0 && g.room.Median() < g.bound
+// noRoom: the ceiling is below the bar, and so is the yard.
+func (r ratio) noRoom() bool {
+	g := r.goal
+	return g.orCeiling && len(g.room) > 0 && len(g.used) > 0 && g.room.Median() < g.bound && r.values.Median() < g.bound
 }
 
 // lost tells whether the median is the worse side of 1, as it is shown.
@@ -63,7 +64,7 @@ func (r ratio) aim() string {
 	switch g := r.goal; {
 	case g.bound == 0:
 		return "–"
-	case g.noRoom():
+	case r.noRoom():
 		return fmt.Sprintf("≥ %s × of the ceiling, which is %s ×", measure.Number(ceilingShare), measure.Number(g.room.Median()))
 	case r.lowWins:
 		return "≤ " + measure.Number(g.bound) + " ×"
@@ -77,7 +78,7 @@ func (r ratio) missed() bool {
 	switch g := r.goal; {
 	case g.bound == 0:
 		return false
-	case g.noRoom():
+	case r.noRoom():
 		return g.used.Median() < ceilingShare
 	case r.lowWins:
 		return r.values.Median() > g.bound
@@ -92,7 +93,7 @@ func (r ratio) verdict() string {
 		return ""
 	}
 	result := map[bool]string{false: "reached", true: "missed"}[r.missed()]
-	if r.goal.noRoom() {
+	if r.noRoom() {
 		return measure.Number(r.goal.used.Median()) + " × of it: " + result
 	}
 	return result

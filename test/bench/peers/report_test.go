@@ -48,6 +48,7 @@ func TestTheReportSaysWhichTargetsAreReached(t *testing.T) {
 		ratio{what: "start", values: measure.Series{0.1}, lowWins: true, goal: goal{bar: bar{bound: 0.1}}},
 		ratio{what: "room enough", values: measure.Series{1.4}, goal: goal{bar: half, room: measure.Series{1.6}, used: measure.Series{0.95}}},
 		ratio{what: "no room", values: measure.Series{1.1}, goal: goal{bar: half, room: measure.Series{1.2, 1.1}, used: measure.Series{0.93, 0.91}}},
+		ratio{what: "no room was needed", values: measure.Series{1.6}, goal: goal{bar: half, room: measure.Series{1.3}, used: measure.Series{0.8}}},
 		ratio{what: "no room, and slow", values: measure.Series{1.01}, goal: goal{bar: half, room: measure.Series{1.3}, used: measure.Series{0.8}}})
 	text := r.markdown()
 	for _, want := range []string{
@@ -58,6 +59,7 @@ func TestTheReportSaysWhichTargetsAreReached(t *testing.T) {
 		"| start | 0.10 × | – | less | won | ≤ 0.10 × | reached |",
 		"| room enough | 1.40 × | – | more | won | ≥ 1.50 × | missed |",
 		"| no room | 1.10 × | – | more | won | ≥ 0.90 × of the ceiling, which is 1.15 × | 0.92 × of it: reached |",
+		"| no room was needed | 1.60 × | – | more | won | ≥ 1.50 × | reached |",
 		"| no room, and slow | 1.01 × | – | more | won | ≥ 0.90 × of the ceiling, which is 1.30 × | 0.80 × of it: missed |",
 		"### Targets that are missed\n\n- wins by little: 1.40 × (target ≥ 1.50 ×)\n- memory: 0.20 × (target ≤ 0.10 ×)\n" +
 			"- room enough: 1.40 × (target ≥ 1.50 ×)\n- no room, and slow: 1.01 × (target ≥ 0.90 × of the ceiling, which is 1.30 ×)\n",
