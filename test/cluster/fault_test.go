@@ -22,6 +22,8 @@ type fault struct {
 	begin, end func(testing.TB, *yard)
 	// fills: a disk is full, after which servers may lack what others have.
 	fills bool
+	// severs gives the nodes that live and have no majority while it lasts; nil: there is one.
+	severs func(*yard) []*node
 	// until goes on before the end, if there is one.
 	until func(testing.TB, *trial)
 }
@@ -125,10 +127,11 @@ func nodeAlone(alone int, d time.Duration) fault {
 				}
 			}
 		},
-		end: func(t testing.TB, y *yard) { y.startAll(t) }}
+		severs: func(y *yard) []*node { return y.nodes[alone : alone+1] },
+		end:    func(t testing.TB, y *yard) { y.startAll(t) }}
 }
 
-// withoutMajority leaves one server alone.
+// withoutMajority kills all servers but one.
 func withoutMajority(alone int, d time.Duration) fault {
 	each := func(y *yard, do func(i int)) {
 		for i := range y.servers.Replicas {
@@ -138,8 +141,9 @@ func withoutMajority(alone int, d time.Duration) fault {
 		}
 	}
 	return fault{name: fmt.Sprintf("server %d was alone", alone), lasts: d,
-		begin: func(t testing.TB, y *yard) { each(y, func(i int) { y.servers.Stop(t, i) }) },
-		end:   func(t testing.TB, y *yard) { each(y, func(i int) { y.servers.Restart(t, i) }) }}
+		begin:  func(t testing.TB, y *yard) { each(y, func(i int) { y.servers.Kill(t, i) }) },
+		severs: func(y *yard) []*node { return y.nodes },
+		end:    func(t testing.TB, y *yard) { each(y, func(i int) { y.servers.Restart(t, i) }) }}
 }
 
 // rollNodes restarts one node after the other, each when all gets on again. With servers inside, all

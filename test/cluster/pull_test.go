@@ -18,8 +18,7 @@ import (
 // attempt it may be there twice.
 func (n *node) publishOnce(t testing.TB, topic string, schema grid.Schema, ev grid.Event) {
 	t.Helper()
-	publisher := testkit.Value(n.publisher(topic, schema))(t)
-	eventually(t, "nothing can be published through "+n.name, func() bool { return publisher.Publish(t.Context(), ev) == nil })
+	eventually(t, "nothing can be published through "+n.name, func() bool { return n.publish(t.Context(), tryTime, topic, schema, ev) == nil })
 }
 
 // pull receives and acknowledges an event through each of the nodes, of which one holds the

@@ -21,6 +21,7 @@ type trial struct {
 	moves    *moves
 	raised   int // how many cursors have passed from an epoch to a higher one, once it has ended
 	repeated repeats
+	severed  []span // when there was no majority
 }
 
 // repeats is how many events came again to those who get each at least once.
@@ -64,7 +65,11 @@ func (r *trial) endure(t testing.TB, f fault) {
 	taken := make(chan error, 1)
 	f.begin(t, r.yard)
 	r.epochs.all.Go(func() { taken <- r.epochs.takeOver() })
-	time.Sleep(f.lasts) // a fault has a length; nothing is waited for
+	if f.severs != nil {
+		r.sever(t, f)
+	} else {
+		time.Sleep(f.lasts) // a fault has a length; nothing is waited for
+	}
 	if f.until != nil {
 		f.until(t, r)
 	}
@@ -89,6 +94,10 @@ func (r *trial) end(t testing.TB) {
 	r.workers.judge(t, r.load.records)
 	r.function.judge(t, r.load.records)
 	r.webhooks.judge(t)
+	for _, s := range r.severed {
+		r.load.heard.judgeMinority(t, "sender", s)
+		r.webhooks.heard.judgeMinority(t, "publisher", s)
+	}
 	r.epochs.judgeAll(t)
 	r.appends.judge(t)
 	r.raised = r.moves.judge(t)

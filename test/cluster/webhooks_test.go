@@ -26,10 +26,12 @@ const (
 // webhooks is publishers to a topic, one beginning at each node, and the receivers of its
 // subscriptions.
 type webhooks struct {
-	yard   *yard
-	topic  string
-	cancel context.CancelFunc
-	all    sync.WaitGroup
+	yard    *yard
+	topic   string
+	refused errorList // of publishers: what clients give up after
+	heard   refusals  // of publishers
+	cancel  context.CancelFunc
+	all     sync.WaitGroup
 
 	mu           sync.Mutex
 	next         int // number of the next event
@@ -69,12 +71,23 @@ func (w *webhooks) ref(i int) admin.SubscriptionRef {
 	return admin.SubscriptionRef{Name: w.subscription(i), Topic: w.topic}
 }
 
-// publisher is a client of a topic through a node.
+// publisher is a client of a topic through a node, which makes one attempt for as long as its context lets it.
 func (n *node) publisher(topic string, schema grid.Schema) (*grid.Client, error) {
 	return grid.NewClient(grid.Config{
 		Endpoint: "http://" + n.http + "/topics/" + topic + "/api/events", Key: topicKey, Schema: schema,
-		Retry: grid.Retry{Attempts: 1, Timeout: tryTime}, Log: testkit.Quiet(),
+		Retry: grid.Retry{Attempts: 1, Timeout: patience}, Log: testkit.Quiet(),
 	})
+}
+
+// publish makes one attempt to publish an event through a node.
+func (n *node) publish(ctx context.Context, within time.Duration, topic string, schema grid.Schema, ev grid.Event) error {
+	client, err := n.publisher(topic, schema)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return client.Publish(ctx, ev)
 }
 
 // publish publishes one event after the other, each through one node after the other until one
@@ -86,15 +99,16 @@ func (w *webhooks) publish(ctx context.Context, at int) {
 		w.next++
 		w.mu.Unlock()
 		for ctx.Err() == nil {
-			client, err := w.yard.nodes[at%size].publisher(w.topic, grid.EventGrid)
-			if err == nil {
-				err = client.Publish(ctx, grid.Event{ID: strconv.Itoa(number), Type: "numbered", Subject: "numbers"})
-			}
+			begun := time.Now()
+			err := w.yard.nodes[at%size].publish(ctx, answerTime, w.topic, grid.EventGrid, grid.Event{ID: strconv.Itoa(number), Type: "numbered", Subject: "numbers"})
 			if err == nil {
 				w.mu.Lock()
 				w.acknowledged = append(w.acknowledged, number)
 				w.mu.Unlock()
 				break
+			}
+			if err := w.heard.add(begun, err, webRefusalOf); err != nil {
+				w.refused.add(fmt.Errorf("publish number %d: %w", number, err))
 			}
 			w.mu.Lock()
 			w.retried++
@@ -163,9 +177,12 @@ func (w *webhooks) judge(t testing.TB) {
 	for i := range subscriptions {
 		w.yard.waitQuiet(t, w.ref(i))
 	}
+	for _, err := range w.refused.list() {
+		t.Error(err)
+	}
 	again, published := w.repeats()
-	t.Logf("webhooks: %d events were acknowledged, and received by each of %d subscriptions; %d deliveries were repeats, at most %d of them of events that were published again",
-		len(w.acknowledged), subscriptions, again, published)
+	t.Logf("webhooks: %d events were acknowledged, and received by each of %d subscriptions; %d deliveries were repeats, at most %d of them of events that were published again; publishers were told: %v",
+		len(w.acknowledged), subscriptions, again, published, w.heard.counts())
 }
 
 // missing are the acknowledged numbers that a subscription has not received.

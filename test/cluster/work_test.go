@@ -121,11 +121,7 @@ func (w *work) handle(ctx context.Context, b *processor.Batch) error {
 // publish publishes one event after the other through a node, each until it is acknowledged.
 func (w *work) publish(ctx context.Context, publisher int) {
 	for number := publisher; ctx.Err() == nil; {
-		client, err := w.yard.nodes[publisher].publisher(workTopic, grid.EventGrid)
-		if err == nil {
-			err = client.Publish(ctx, grid.Event{ID: strconv.Itoa(number), Type: "numbered", Subject: "numbers"})
-		}
-		if err == nil {
+		if w.yard.nodes[publisher].publish(ctx, tryTime, workTopic, grid.EventGrid, grid.Event{ID: strconv.Itoa(number), Type: "numbered", Subject: "numbers"}) == nil {
 			w.mu.Lock()
 			w.so.published[number] = true
 			w.mu.Unlock()
