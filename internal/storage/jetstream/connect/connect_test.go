@@ -65,6 +65,7 @@ func TestCredentials(t *testing.T) {
 	dir := t.TempDir()
 	nkey := filepath.Join(dir, "seed")
 	testkit.Must(t, os.WriteFile(nkey, []byte(seed), 0o600))
+	operated, member, stranger := operated(t, dir)
 	for name, tt := range map[string]struct {
 		lines     string
 		good, bad func(url string) string
@@ -73,7 +74,9 @@ func TestCredentials(t *testing.T) {
 		"token":    {"authorization { token: t0ken }", func(u string) string { return as(u, "t0ken") }, func(u string) string { return u }},
 		"nkey": {"authorization { users: [ { nkey: " + public + " } ] }",
 			func(u string) string { return u + "?nkey=" + nkey }, func(u string) string { return u + "?nkey=" + nkey + ".gone" }},
-		"creds": {"authorization { token: t0ken }", func(u string) string { return as(u, "t0ken") }, func(u string) string { return u + "?creds=" + nkey + ".gone" }},
+		"a JWT": {operated, func(u string) string { return u + "?creds=" + member }, func(u string) string { return u + "?creds=" + stranger }},
+		"no file with a JWT": {operated, func(u string) string { return u + "?creds=" + member },
+			func(u string) string { return u + "?creds=" + member + ".gone" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := server(t, tt.lines)
