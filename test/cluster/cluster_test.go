@@ -42,12 +42,20 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	r.end(t)
 	testkit.That(t, r.raised > 0, "no cursor has passed from an epoch to a higher one: this proves nothing")
 
-	// C1, C4: a rolling restart loses and repeats nothing that was acknowledged.
-	rolled := y.begin(t, "rolled")
-	for _, f := range []fault{rollNodes(), rollServers()} {
-		rolled.endure(t, f)
-	}
-	rolled.end(t)
+	y.roll(t, rollNodes(), rollServers())
 	testkit.Equal(t, len(y.scrub(t)), 0, "findings of a scrub: no disk was full")
-	testkit.Equal(t, rolled.load.repeated, 0, "events that were acknowledged at the first attempt and are there twice")
+}
+
+// roll has the yard endure planned restarts, which lose and repeat nothing. Processors reach the nodes through a
+// balancer, as clients do that are to go on elsewhere: one whose only node is away for longer than a lease cannot have a
+// checkpoint saved for what it has handled. C1, C4
+func (y *yard) roll(t *testing.T, restarts ...fault) {
+	t.Helper()
+	y.balance(t)
+	r := y.begin(t, "rolled")
+	for _, f := range restarts {
+		r.endure(t, f)
+	}
+	r.end(t)
+	r.repeatedNothing(t)
 }

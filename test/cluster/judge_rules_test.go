@@ -103,15 +103,15 @@ func TestRepeatsAreCounted(t *testing.T) {
 	}
 	testkit.Equal(t, f.repeats(), 1, "of the function")
 
-	hooks := &webhooks{retried: 1}
+	hooks := &webhooks{attempts: map[int]int{1: 1, 2: 2}}
 	for i := range hooks.received {
-		hooks.received[i] = map[int]bool{}
+		hooks.received[i] = map[int]int{}
 	}
-	for _, id := range []string{"1", "2", "1"} {
+	for _, id := range []string{"1", "2", "1", "2"} {
 		testkit.Must(t, hooks.note(3, []grid.Delivery{{Event: grid.Event{ID: id}}}))
 	}
 	testkit.Must(t, hooks.note(4, []grid.Delivery{{Event: grid.Event{ID: "1"}}}))
-	again, published := hooks.repeats()
-	testkit.Equal(t, again, 1, "of webhooks")
-	testkit.Equal(t, published, subscriptions, "that may be of events published again")
+	again, beyond := hooks.repeats()
+	testkit.Equal(t, again, 2, "of webhooks")
+	testkit.Equal(t, beyond, 1, "beyond the attempts to publish")
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ const (
 	leaseTime = 10 * time.Second
 )
 
-// workers are instances of the processor, one at each node, that share the partitions of a load's hub.
+// workers are instances of the processor, as many as nodes, that share the partitions of a load's hub.
 type workers struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
@@ -37,7 +38,7 @@ type workers struct {
 	saved   [partitions]map[int64]int64 // guarded by mu: by epoch, the newest checkpoint that was saved
 }
 
-// process starts the instances.
+// process starts the instances, each at a node of its own or all behind the balancer.
 func (y *yard) process(t testing.TB, name string) *workers {
 	t.Helper()
 	manage(t, "create the group", func(ctx context.Context) error {
@@ -50,7 +51,7 @@ func (y *yard) process(t testing.TB, name string) *workers {
 	}
 	t.Cleanup(w.stop)
 	for i, n := range y.nodes {
-		client := testkit.Value(hub.Dial(t.Context(), n.connection(), hub.Config{Log: testkit.Quiet()}))(t)
+		client := testkit.Value(hub.Dial(t.Context(), y.connection(cmp.Or(y.balancer, n.amqp)), hub.Config{Log: testkit.Quiet()}))(t)
 		w.all.Go(func() {
 			defer client.Close()
 			p := processor.New(client.Hub(name), processor.Config{

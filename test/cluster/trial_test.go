@@ -37,6 +37,17 @@ func (r *trial) repeats() string {
 		now.webhooks-was.webhooks, now.function-was.function, now.processor-was.processor)
 }
 
+// repeatedNothing judges a trial of planned restarts, once it has ended: nothing was stored twice that was acknowledged at
+// the first attempt, and nothing was given to anybody again, but to webhooks what was published again. C1, C4
+func (r *trial) repeatedNothing(t testing.TB) {
+	t.Helper()
+	_, webhooks := r.webhooks.repeats()
+	testkit.Equal(t, r.load.repeated, 0, "events that were acknowledged at the first attempt and are there twice")
+	testkit.Equal(t, webhooks, 0, "deliveries to webhooks beyond one for each attempt to publish the event")
+	testkit.Equal(t, r.function.repeats(), 0, "events that the function was given again")
+	testkit.Equal(t, r.workers.repeats(), 0, "events that the processor was given again")
+}
+
 // begin starts it all, on hubs and a topic whose names begin with that one.
 func (y *yard) begin(t testing.TB, name string) *trial {
 	t.Helper()

@@ -36,22 +36,22 @@ type webhooks struct {
 	mu           sync.Mutex
 	next         int // number of the next event
 	acknowledged []int
-	retried      int // how many attempts to publish failed, each of which may be stored all the same
-	received     [subscriptions]map[int]bool
-	again        int                // how many deliveries were of a number that the subscription had
-	newest       [subscriptions]int // the highest number received
+	attempts     map[int]int                // to publish each number: as often may it be stored
+	received     [subscriptions]map[int]int // how often
+	again        int                        // how many deliveries were of a number that the subscription had
+	newest       [subscriptions]int         // the highest number received
 }
 
 // deliver makes a topic with subscriptions and starts to publish.
 func (y *yard) deliver(t testing.TB, topic string) *webhooks {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &webhooks{yard: y, topic: topic, cancel: cancel}
+	w := &webhooks{yard: y, topic: topic, cancel: cancel, attempts: map[int]int{}}
 	y.createTopic(t, admin.TopicRequest{Name: topic, Key1: topicKey})
 	mux := http.NewServeMux()
 	url := y.serve(t, mux)
 	for i := range subscriptions {
-		w.received[i], w.newest[i] = map[int]bool{}, -1
+		w.received[i], w.newest[i] = map[int]int{}, -1
 		mux.Handle("/"+w.subscription(i), testkit.Value(grid.NewHandler(func(_ context.Context, batch []grid.Delivery) error {
 			return w.note(i, batch)
 		}, grid.HandlerConfig{}))(t))
@@ -99,6 +99,9 @@ func (w *webhooks) publish(ctx context.Context, at int) {
 		w.next++
 		w.mu.Unlock()
 		for ctx.Err() == nil {
+			w.mu.Lock()
+			w.attempts[number]++
+			w.mu.Unlock()
 			begun := time.Now()
 			err := w.yard.nodes[at%size].publish(ctx, answerTime, w.topic, grid.EventGrid, grid.Event{ID: strconv.Itoa(number), Type: "numbered", Subject: "numbers"})
 			if err == nil {
@@ -110,9 +113,6 @@ func (w *webhooks) publish(ctx context.Context, at int) {
 			if err := w.heard.add(begun, err, webRefusalOf); err != nil {
 				w.refused.add(fmt.Errorf("publish number %d: %w", number, err))
 			}
-			w.mu.Lock()
-			w.retried++
-			w.mu.Unlock()
 			at++
 			idle(ctx, pause)
 		}
@@ -129,21 +129,25 @@ func (w *webhooks) note(i int, batch []grid.Delivery) error {
 		if err != nil {
 			return err
 		}
-		if w.received[i][number] {
+		if w.received[i][number]++; w.received[i][number] > 1 {
 			w.again++
 		}
-		w.received[i][number] = true
 		w.newest[i] = max(w.newest[i], number)
 	}
 	return nil
 }
 
-// repeats is how many deliveries were repeats so far. Those of numbers that are stored twice, since an attempt to
-// publish was not heard of and was made again, are among them: at most the second figure.
-func (w *webhooks) repeats() (all, published int) {
+// repeats is how many deliveries were repeats so far, and how many of these were beyond the attempts to publish: a
+// number may be stored twice if an attempt was not heard of and was made again.
+func (w *webhooks) repeats() (all, beyond int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.again, w.retried * subscriptions
+	for i := range w.received {
+		for number, times := range w.received[i] {
+			beyond += max(0, times-w.attempts[number])
+		}
+	}
+	return w.again, beyond
 }
 
 // goesOn waits until each subscription has received an event that was published since.
@@ -180,9 +184,9 @@ func (w *webhooks) judge(t testing.TB) {
 	for _, err := range w.refused.list() {
 		t.Error(err)
 	}
-	again, published := w.repeats()
-	t.Logf("webhooks: %d events were acknowledged, and received by each of %d subscriptions; %d deliveries were repeats, at most %d of them of events that were published again; publishers were told: %v",
-		len(w.acknowledged), subscriptions, again, published, w.heard.counts())
+	again, beyond := w.repeats()
+	t.Logf("webhooks: %d events were acknowledged, and received by each of %d subscriptions; %d deliveries were repeats, all but %d of which may be of events that were published again; publishers were told: %v",
+		len(w.acknowledged), subscriptions, again, beyond, w.heard.counts())
 }
 
 // missing are the acknowledged numbers that a subscription has not received.
@@ -190,7 +194,7 @@ func (w *webhooks) missing(i int) (numbers []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, n := range w.acknowledged {
-		if !w.received[i][n] {
+		if w.received[i][n] == 0 {
 			numbers = append(numbers, n)
 		}
 	}

@@ -35,6 +35,7 @@ type yard struct {
 	nodes          []*node
 	network        *parts.Network // nil: all are at loopback addresses, and nothing can be cut
 	key            string         // of the root policy
+	balancer       string         // HOST:PORT of one before all nodes, for processors; empty: each has a node of its own
 }
 
 // node is a process of the yard.
@@ -261,9 +262,23 @@ func telling(printed string) string {
 var routine = regexp.MustCompile(`(?m)^.*msg="a partition is (ours|given up)" hub=yard-shards.*\n`)
 
 // connection is the connection string of the node.
-func (n *node) connection() string {
-	return fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s;UseDevelopmentEmulator=true",
-		n.amqp, auth.RootPolicy, n.yard.key)
+func (n *node) connection() string { return n.yard.connection(n.amqp) }
+
+// connection is the connection string of nodes that are reached at HOST:PORT.
+func (y *yard) connection(address string) string {
+	return fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s;UseDevelopmentEmulator=true", address, auth.RootPolicy, y.key)
+}
+
+// balance has processors that begin from now on reach the nodes through a balancer.
+func (y *yard) balance(t testing.TB) {
+	t.Helper()
+	b := parts.NewBalancer(t, "127.0.0.1:0")
+	var nodes []string
+	for _, n := range y.nodes {
+		nodes = append(nodes, n.amqp)
+	}
+	b.Serve(nodes...)
+	y.balancer = b.Address()
 }
 
 // admin is a client of the node's management API.
