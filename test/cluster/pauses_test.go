@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eventyard/eventyard/admin"
@@ -34,23 +35,36 @@ type pauses struct {
 	hub     string
 	publish [size]progress
 	read    [size]progress // but for the first, whose node has written the backlog and so has it in memory
-	open    progress       // a new reader was let in and has read an event
+	open    [size]progress // a new reader was let in and has read an event; likewise
+	gone    int            // the node that was killed; size: none
 	cancel  context.CancelFunc
 	all     sync.WaitGroup
 }
 
-// killLeader kills the server that leads the stream of a hub, and prints for how long nothing was published to the hub
-// and nothing read from it. C4
+// killLeader kills the server that leads the stream of a hub, with the node around it if it is inside one, and prints for
+// how long nothing was published to the hub and nothing read from it at the nodes that are left. C4
 func killLeader() fault {
 	return fault{name: "the leader of a stream was killed", begin: nothing, end: nothing, until: func(t testing.TB, r *trial) {
 		y := r.yard
 		p := y.pace(t, r.load.hub+"-pauses")
-		leader := y.leaderOf(t, p.hub)
+		leader := y.leaderOf(t, r.moves.reader, p.hub)
+		inside := y.servers == nil
+		if inside {
+			p.gone = leader
+		}
 		p.forget()
-		y.servers.Kill(t, leader)
+		if inside {
+			y.nodes[leader].end(t, "KILL")
+		} else {
+			y.servers.Kill(t, leader)
+		}
 		p.goOn(t, fmt.Sprintf("after server %d, which led, was killed", leader))
 		publish, read, open := p.longest()
-		y.servers.Restart(t, leader)
+		if inside {
+			testkit.Must(t, y.nodes[leader].start())
+		} else {
+			y.servers.Restart(t, leader)
+		}
 		p.stop()
 		manage(t, "delete hub "+p.hub, func(ctx context.Context) error { return y.nodes[1].admin(t).DeleteHub(ctx, p.hub) })
 		t.Logf("a leader was killed: publishing paused for %v at most at any node, reading for %v, and a new reader had its first event within %v",
@@ -65,7 +79,7 @@ func (y *yard) pace(t testing.TB, name string) *pauses {
 	y.createHub(t, name, 1)
 	y.fill(t, name)
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &pauses{hub: name, cancel: cancel}
+	p := &pauses{hub: name, cancel: cancel, gone: size}
 	t.Cleanup(p.stop)
 	dial := func(n *node) *hub.Client { // for each, so that none has to do with another's links
 		client := testkit.Value(hub.Dial(t.Context(), n.connection(), hub.Config{Log: testkit.Quiet()}))(t)
@@ -76,12 +90,11 @@ func (y *yard) pace(t testing.TB, name string) *pauses {
 		publisher := dial(n)
 		p.all.Go(func() { p.publishAt(ctx, publisher, i) })
 		if i > 0 {
-			reader := dial(n)
+			reader, opener := dial(n), dial(n)
 			p.all.Go(func() { p.readAt(ctx, reader, i) })
+			p.all.Go(func() { p.openAt(ctx, opener, i) })
 		}
 	}
-	opener := dial(y.nodes[size-1])
-	p.all.Go(func() { p.openAt(ctx, opener) })
 	for range warmUp {
 		p.goOn(t, "before the leader is killed")
 	}
@@ -136,12 +149,12 @@ func (p *pauses) readAt(ctx context.Context, client *hub.Client, i int) {
 }
 
 // openAt opens one reader after the other.
-func (p *pauses) openAt(ctx context.Context, client *hub.Client) {
+func (p *pauses) openAt(ctx context.Context, client *hub.Client, i int) {
 	for number := int64(0); ctx.Err() == nil; number++ {
 		reader, err := client.Hub(p.hub).Open(ctx, hub.ReadConfig{Partition: "0", From: hub.At(number % backlogEvents), Prefetch: 1})
 		if err == nil {
 			if _, err = reader.Next(ctx, nil, 1); err == nil {
-				p.open.note()
+				p.open[i].note()
 			}
 			closeSoon(ctx, reader)
 		}
@@ -152,12 +165,15 @@ func (p *pauses) openAt(ctx context.Context, client *hub.Client) {
 // each calls a function for all that has to get on.
 func (p *pauses) each(do func(what string, one *progress)) {
 	for i := range size {
+		if i == p.gone {
+			continue
+		}
 		do(fmt.Sprintf("nothing is published through node %d", i), &p.publish[i])
 		if i > 0 {
 			do(fmt.Sprintf("nothing is read through node %d", i), &p.read[i])
+			do(fmt.Sprintf("no new reader is let in by node %d", i), &p.open[i])
 		}
 	}
-	do("no new reader is let in", &p.open)
 }
 
 // goOn waits until each gets on.
@@ -173,12 +189,14 @@ func (p *pauses) goOn(t testing.TB, when string) {
 // forget has pauses count from now on.
 func (p *pauses) forget() { p.each(func(_ string, one *progress) { one.pausedFor() }) }
 
-// longest are the longest pauses of any publisher, of any reader, and between new readers.
+// longest are the longest pauses of any publisher, of any reader, and between new readers at any node.
 func (p *pauses) longest() (publish, read, open time.Duration) {
 	for i := range size {
-		publish, read = max(publish, p.publish[i].pausedFor()), max(read, p.read[i].pausedFor())
+		if i != p.gone {
+			publish, read, open = max(publish, p.publish[i].pausedFor()), max(read, p.read[i].pausedFor()), max(open, p.open[i].pausedFor())
+		}
 	}
-	return publish, read, p.open.pausedFor()
+	return publish, read, open
 }
 
 func (p *pauses) stop() {
@@ -186,22 +204,24 @@ func (p *pauses) stop() {
 	p.all.Wait()
 }
 
-// leaderOf is the server that leads the stream of a hub that has one.
-func (y *yard) leaderOf(t testing.TB, name string) int {
+// leaderOf is the server that leads the stream of a hub that has one, or the node around it.
+func (y *yard) leaderOf(t testing.TB, conn *nats.Conn, name string) (leader int) {
 	t.Helper()
-	conn := y.servers.Dial(t, 0)
-	defer conn.Close()
 	js := testkit.Value(jetstream.New(conn))(t)
-	its := regexp.MustCompile(`^Y_` + y.name + `_l=h-` + name + `-[^-]+-\d+$`)
-	var found []string
-	eventually(t, "the stream of hub "+name+" is not found", func() bool {
-		found = nil
-		for stream := range js.StreamNames(t.Context()).Name() {
-			if its.MatchString(stream) {
-				found = append(found, stream)
+	its, called := regexp.MustCompile(`^Y_`+y.name+`_l=h-`+name+`-[^-]+-\d+$`), "n%d"
+	if y.servers == nil {
+		called = "node%d"
+	}
+	eventually(t, "the stream of hub "+name+" has no leader", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), tryTime)
+		defer cancel()
+		var found []string
+		for info := range js.ListStreams(ctx).Info() {
+			if its.MatchString(info.Config.Name) && info.Cluster != nil {
+				found = append(found, info.Cluster.Leader)
 			}
 		}
-		return len(found) == 1
+		return len(found) == 1 && testkit.Err(fmt.Sscanf(found[0], called, &leader)) == nil
 	})
-	return y.servers.Leader(t, conn, found[0])
+	return leader
 }
