@@ -32,7 +32,8 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	y.deadLetters(t)
 	r := y.begin(t, "orders")
 	r.epochs.race(t)
-	faults := []fault{killLeader(), freezeServer(1, 4*time.Second), loseNode(2), freezeNode(0, 4*time.Second), withoutMajority(2, time.Minute)}
+	faults := []fault{killLeader(), freezeServer(1, 4*time.Second), loseNode(2), freezeNode(0, 4*time.Second), withoutMajority(2, time.Minute),
+		killServers(several{0, size, size}), killAllNodes()}
 	if y.network != nil {
 		faults = append(faults, cutServer(0, 6*time.Second), isolateNode(1))
 	}

@@ -96,7 +96,7 @@ func TestPeersLoseNothing(t *testing.T) {
 	y := startPeers(t, network(t, size))
 	y.refuseStrangers(t)
 	r := y.begin(t, "orders")
-	faults := []fault{killLeader(), freezeNode(0, 4*time.Second), nodeAlone(1, time.Minute), loseFolder(2)}
+	faults := []fault{killLeader(), freezeNode(0, 4*time.Second), nodeAlone(1, time.Minute), loseFolder(2), killAllNodes()}
 	if y.network != nil {
 		faults = append(faults, cutNode(1, 6*time.Second))
 	}
