@@ -38,7 +38,7 @@ test: ## Everything: vet, format, all tests with the race detector, power cuts, 
 	go vet ./...
 	go test -race -timeout 20m $$(go list ./... | grep -v -e test/interop $(UNRACED:%=-e '/%$$'))
 	go test -timeout 20m $(UNRACED:%=./%)
-	go test ./server -run TestCopyToPeersAndBack
+	go test ./server ./internal/storage -run Peer
 	EVENTYARD_TEST_ENGINE=model go test ./internal/hubs/broker ./internal/hubs/groups ./internal/kafka/groups ./internal/kafka/handler ./internal/kafka/transactions
 	go test ./internal/storage/jetstream/logs -run TestFaults -storm.seeds 20
 	$(MAKE) packaging

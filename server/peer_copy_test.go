@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
 )
@@ -60,9 +61,7 @@ func (r *running) wantEvents(partitions, last int) {
 // C7, C8: a yard of a folder is copied to servers inside the nodes while the other peers take part, and each of its
 // nodes has the events that it had. A copy from there, beside the servers of the others, has them all.
 func TestCopyToPeersAndBack(t *testing.T) {
-	if raced {
-		t.Skip("NATS servers that take a stream over have a data race of their own (2.15.2, batchStagedDiff.commit): make test runs this without the detector")
-	}
+	natstest.NeedsNoDetector(t)
 	cfg := quick(t)
 	cfg.Hubs = []Hub{{Name: "orders", Partitions: 2}}
 	if onEngine(t, cfg).Engine != "" {

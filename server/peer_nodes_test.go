@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/testengine"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
@@ -35,6 +36,7 @@ func peerPort(t *testing.T) string {
 // C1, C8: nodes without a server join the three that have one, by a bundle and without a folder; what one takes
 // in the others give. They go on when a peer is away.
 func TestNodesBesidePeers(t *testing.T) {
+	natstest.NeedsNoDetector(t)
 	testengine.NeedsFiles(t)
 	addresses := map[string]bool{}
 	for len(addresses) < 3 {

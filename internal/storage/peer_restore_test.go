@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/storage/meta/sealed"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -16,6 +17,7 @@ import (
 // starts before it is whole, what was interrupted is begun anew, secrets are sealed with the key of the
 // bundles, and a yard that is there is not touched.
 func TestRestoreToPeers(t *testing.T) {
+	natstest.NeedsNoDetector(t)
 	bundles := peers(t)
 	var folders []string
 	for range bundles {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventyard/eventyard/internal/cluster/bundle"
 	"github.com/eventyard/eventyard/internal/storage/jetstream/embedded"
+	"github.com/eventyard/eventyard/internal/storage/jetstream/natstest"
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
 )
@@ -19,6 +20,7 @@ import (
 // C5, C8: a peer whose disk is full says that it stores nothing, and is to be started again when there is
 // room, not before.
 func TestAPeerWithAFullDisk(t *testing.T) {
+	natstest.NeedsNoDetector(t)
 	disk, err := parts.NewDisk(t, 2*roomToStart)
 	if err != nil {
 		t.Skipf("no disk can be mounted to be filled: %v", err)
