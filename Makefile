@@ -14,6 +14,9 @@ INTEROP ?= .
 # What runs without the race detector in make test: simulations of many seeds, and tests that drive processes of
 # the yard, which have none themselves. make race runs them with it.
 UNRACED := test/sim test/sim/nodes test/bench test/bench/peers test/crash test/soak
+# What has tests with storage in bubbles of testing/synctest, which servers cannot be in: make test runs them on the
+# model of the engine of several nodes, too.
+MODELLED := admin hub internal/amqp/eventhubs internal/api/eventgrid internal/api/v1 internal/functions/local internal/functions/notify internal/functions/poison/box internal/functions/runner internal/grid/deadletter internal/grid/delivery internal/grid/forward internal/grid/handshake internal/grid/retrylog internal/grid/topics internal/hubs/access internal/hubs/broker internal/hubs/groups internal/kafka/groups internal/kafka/handler internal/kafka/transactions internal/setaside
 INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|Java|Shared|Grid|HTTPFunctions|ResumeInBrowser|Vanished|Frozen|Scale|NodesAgree|Kafka)
 SUITES ?= ./internal/storage/jetstream/entries ./internal/storage/jetstream/logs ./internal/hubs/... ./internal/setaside/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/kafka/... ./internal/api/... ./hub ./processor ./functions ./admin ./server ./servertest
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -39,7 +42,7 @@ test: ## Everything: vet, format, all tests with the race detector, power cuts, 
 	go test -race -timeout 20m $$(go list ./... | grep -v -e test/interop $(UNRACED:%=-e '/%$$'))
 	go test -timeout 20m $(UNRACED:%=./%)
 	go test ./server ./internal/storage -run Peer
-	EVENTYARD_TEST_ENGINE=model go test ./internal/hubs/broker ./internal/hubs/groups ./internal/kafka/groups ./internal/kafka/handler ./internal/kafka/transactions
+	EVENTYARD_TEST_ENGINE=model go test $(MODELLED:%=./%)
 	go test ./internal/storage/jetstream/logs -run TestFaults -storm.seeds 20
 	$(MAKE) packaging
 	$(MAKE) cluster
@@ -89,7 +92,7 @@ cluster: ## A yard of three nodes, all processes, through a fixed row of faults:
 	go test ./test/cluster -run 'NothingAcknowledged|PeersLoseNothing|KillNine' -count=1 -cluster -timeout 20m -v
 
 .PHONY: chaos
-chaos: ## Random faults, full disks among them, for CHAOSTIME (1h) in all: of a yard of three nodes on three NATS servers, on five, and with servers inside; needs root (CHAOSSEED=7 for a known run, CHAOSFAULTS='full disk|disk full' for some kinds)
+chaos: ## Random faults, full disks among them, for CHAOSTIME (1h) in all: of a yard of three nodes on three NATS servers, on five, and with servers inside; full disks take root (CHAOSSEED=7 for a known run, CHAOSFAULTS='full disk|disk full' for some kinds)
 	go test ./test/cluster -run Chaos -count=1 -chaos=$(CHAOSTIME) -seed=$(CHAOSSEED) -faults='$(CHAOSFAULTS)' -timeout 24h -v
 
 .PHONY: sim
