@@ -88,8 +88,8 @@ crash: ## A long run of power cuts (CRASHSEEDS=100000) and kill -9
 	go test ./test/crash -kill.rounds=200 -timeout 24h
 
 .PHONY: cluster
-cluster: ## A yard of three nodes, all processes, through a fixed row of faults: on three NATS servers, and with servers inside; and backed up under kill -9 (seven minutes)
-	go test ./test/cluster -run 'NothingAcknowledged|PeersLoseNothing|KillNine' -count=1 -cluster -timeout 20m -v
+cluster: ## A yard of three nodes, all processes, through a fixed row of faults: on three NATS servers, and with servers inside; and backed up under kill -9 (nine minutes)
+	go test ./test/cluster -run 'NothingAcknowledged|PeersLoseNothing|KillNine' -count=1 -cluster -timeout 30m -v
 
 .PHONY: chaos
 chaos: ## Random faults, full disks among them, for CHAOSTIME (1h) in all: of a yard of three nodes on three NATS servers, on five, and with servers inside; full disks take root (CHAOSSEED=7 for a known run, CHAOSFAULTS='full disk|disk full' for some kinds)
