@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,14 +18,14 @@ import (
 	"github.com/eventyard/eventyard/internal/amqp/wire"
 )
 
-// attackVariable makes this program a crowd of hostile clients: attacks a second, then the
-// addresses of the listeners.
+// attackVariable makes this program a crowd of hostile clients: attacks a second, where they come from
+// without the last byte, then the addresses of the listeners.
 const attackVariable = "EVENTYARD_TEST_ATTACK"
 
 func TestMain(m *testing.M) {
 	if what := os.Getenv(attackVariable); what != "" {
 		var c crowd
-		if _, err := fmt.Sscan(what, &c.aSecond, &c.amqp, &c.amqps, &c.http, &c.https, &c.kafka, &c.kafkas); err != nil {
+		if _, err := fmt.Sscan(what, &c.aSecond, &c.from, &c.amqp, &c.amqps, &c.http, &c.https, &c.kafka, &c.kafkas); err != nil {
 			panic(err)
 		}
 		c.attack(os.Stdin)
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 // crowd is all hostile clients together.
 type crowd struct {
 	aSecond                  int
+	from                     string // an address without its last byte
 	amqp, amqps, http, https string
 	kafka, kafkas            string
 
@@ -46,8 +48,9 @@ type crowd struct {
 const (
 	// hold is how long an attack lasts that the yard does nothing about.
 	hold = 10 * time.Second
-	// addresses is how many hostile clients come from, besides where the good ones are.
-	addresses = 100
+	// firstAddress is the last byte of the first address that hostile clients come from, and addresses how many
+	// they do.
+	firstAddress, addresses = 100, 100
 	// mostAttacks are under way at once, so that the attackers do not run out of descriptors.
 	mostAttacks = 5000
 )
@@ -73,7 +76,7 @@ func (c *crowd) attack(until io.Reader) {
 			return
 		case <-ticks.C:
 		}
-		kind := attacks[i%len(attacks)]
+		kind, from := attacks[i%len(attacks)], firstAddress+rand.IntN(addresses)
 		select {
 		case turns <- struct{}{}:
 		default:
@@ -82,15 +85,15 @@ func (c *crowd) attack(until io.Reader) {
 		}
 		all.Go(func() {
 			defer func() { <-turns }()
-			c.count(kind.name + ": " + c.once(kind.on(c), kind.do, stop))
+			c.count(kind.name + ": " + c.once(from, kind.on(c), kind.do, stop))
 		})
 	}
 }
 
-// once connects from some address and attacks; it says how that ended.
-func (c *crowd) once(address string, do func(a *attacker) error, stop <-chan struct{}) string {
-	from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+rand.IntN(addresses)))}
-	conn, err := (&net.Dialer{LocalAddr: from, Timeout: hold}).Dial("tcp", address)
+// once connects from an address, given by its last byte, and attacks; it says how that ended.
+func (c *crowd) once(from int, address string, do func(a *attacker) error, stop <-chan struct{}) string {
+	local := &net.TCPAddr{IP: net.ParseIP(c.from + strconv.Itoa(from))}
+	conn, err := (&net.Dialer{LocalAddr: local, Timeout: hold}).Dial("tcp", address)
 	if err != nil {
 		return "no connection"
 	}
