@@ -49,8 +49,8 @@ const (
 	// hold is how long an attack lasts that the yard does nothing about.
 	hold = 10 * time.Second
 	// firstAddress is the last byte of the first address that hostile clients come from, and addresses how many
-	// they do.
-	firstAddress, addresses = 100, 100
+	// strangers do. Thieves have the next ones: where a right was shown, nobody is a stranger.
+	firstAddress, addresses, thieves = 100, 100, 10
 	// mostAttacks are under way at once, so that the attackers do not run out of descriptors.
 	mostAttacks = 5000
 )
@@ -64,7 +64,7 @@ func (c *crowd) attack(until io.Reader) {
 		close(stop)
 	}()
 	var all sync.WaitGroup
-	attacks := slices.Concat(attacks, kafkaAttacks)
+	attacks := slices.Concat(attacks, kafkaAttacks, thefts)
 	turns := make(chan struct{}, mostAttacks)
 	ticks := time.NewTicker(time.Second / time.Duration(c.aSecond))
 	defer ticks.Stop()
@@ -76,7 +76,11 @@ func (c *crowd) attack(until io.Reader) {
 			return
 		case <-ticks.C:
 		}
-		kind, from := attacks[i%len(attacks)], firstAddress+rand.IntN(addresses)
+		n := i % len(attacks)
+		kind, from := attacks[n], firstAddress+rand.IntN(addresses)
+		if n >= len(attacks)-len(thefts) {
+			from = firstAddress + addresses + rand.IntN(thieves)
+		}
 		select {
 		case turns <- struct{}{}:
 		default:
@@ -110,6 +114,9 @@ func (c *crowd) once(from int, address string, do func(a *attacker) error, stop 
 	}()
 	a := &attacker{Conn: conn, in: bufio.NewReader(conn), stop: stop}
 	if err := do(a); err != nil {
+		if r, ok := err.(refusal); ok {
+			return "refused by " + r.Error()
+		}
 		if ne, ok := err.(net.Error); ok && ne.Timeout() {
 			return "held to its end"
 		}
@@ -290,12 +297,14 @@ func (a *attacker) send(t wire.FrameType, performative func(dst []byte) []byte) 
 }
 
 // open opens an AMQP connection with a session, anonymously and without waiting for answers.
-func (a *attacker) open() error {
+func (a *attacker) open() error { return a.openBy(&wire.SASLInit{Mechanism: "ANONYMOUS"}) }
+
+func (a *attacker) openBy(init *wire.SASLInit) error {
 	if _, err := a.Write(wire.ProtocolSASL[:]); err != nil {
 		return err
 	}
 	if err := a.send(wire.FrameSASL, func(dst []byte) []byte {
-		return wire.AppendSASLInit(dst, &wire.SASLInit{Mechanism: "ANONYMOUS"})
+		return wire.AppendSASLInit(dst, init)
 	}); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ import (
 )
 
 // R2: clients who know their key are served while strangers do their worst, each kind of them from
-// many addresses. Nothing that was acknowledged is missing. In the
+// many addresses, and thieves with a key that may listen do theirs. Nothing that was acknowledged is missing. In the
 // long run each kind of client keeps four fifths of its rate, and its 99th percentile within three times what it was.
 // Hostile clients have machines of their own, but not here. So that percentile is compared with what it is while they
 // attack another yard on this machine, where they and that yard only get what others leave of the
@@ -111,7 +111,7 @@ func build(t *testing.T) (binary string) {
 	return binary
 }
 
-// startProgram starts a yard that others can reach, with what its clients use.
+// startProgram starts a yard that others can reach, with what good clients and thieves use.
 func startProgram(t *testing.T, binary string, site site, by ...string) *program {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), "data")
@@ -150,12 +150,22 @@ func startProgram(t *testing.T, binary string, site site, by ...string) *program
 	return y
 }
 
-// furnish makes what clients use.
+// furnish makes what clients use: a hub of those who are good, one of many partitions for thieves to read, and
+// their policy.
 func (y *program) furnish(t *testing.T) {
 	t.Helper()
-	status, err := y.request(http.DefaultClient, "POST", "/api/v1/hubs", `{"name":"orders","partitions":4}`)
-	testkit.Must(t, err)
-	testkit.MustEqual(t, status, http.StatusCreated, "status of a new hub")
+	want := func(path, body string) {
+		status, err := y.request(http.DefaultClient, "POST", path, body)
+		testkit.Must(t, err)
+		testkit.MustEqual(t, status, http.StatusCreated, "POST %s", path)
+	}
+	want("/api/v1/hubs", `{"name":"orders","partitions":4}`)
+	want("/api/v1/hubs", fmt.Sprintf(`{"name":"archive","partitions":%d}`, partitionsOfHub))
+	batch := `{"events":[` + strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"body":"%s"},`, strings.Repeat("x", 1000)), 64), ",") + `]}`
+	for range 16 { // each to the partition that is next in turn
+		want("/api/v1/hubs/archive/events", batch)
+	}
+	want("/api/v1/policies", fmt.Sprintf(`{"name":"%s","rights":["Listen"],"primaryKey":"%s"}`, stolenPolicy, stolenKey))
 }
 
 func (y *program) request(client *http.Client, method, path, body string) (status int, err error) {
@@ -447,7 +457,7 @@ func siteOfAttackers(t *testing.T) site {
 	host := network.Host(0)
 	p := site{yard: network.Address, crowd: host.Address[:strings.LastIndex(host.Address, ".")+1], by: host.Args()}
 	var commands strings.Builder
-	for i := range addresses {
+	for i := range addresses + thieves {
 		fmt.Fprintf(&commands, "addr add %s%d/24 dev net0\n", p.crowd, firstAddress+i)
 	}
 	args := host.Args("ip", "-batch", "-")
