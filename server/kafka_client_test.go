@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,21 +63,52 @@ func (c *KafkaConn) Ask(r kmsg.Request) (kmsg.Response, error) {
 
 // LogIn shows a name and a password by SASL PLAIN.
 func (c *KafkaConn) LogIn(user, password string) error {
-	begin := kmsg.NewPtrSASLHandshakeRequest()
-	begin.Version, begin.Mechanism = 1, "PLAIN"
-	if answer, err := c.Ask(begin); err != nil || answer.(*kmsg.SASLHandshakeResponse).ErrorCode != 0 {
-		return fmt.Errorf("handshake: %+v, %w", answer, err)
+	return c.show("PLAIN", "\x00"+user+"\x00"+password)
+}
+
+// show shows something by a mechanism of SASL that needs no more.
+func (c *KafkaConn) show(mechanism, what string) error {
+	if err := c.choose(mechanism); err != nil {
+		return err
 	}
-	show := kmsg.NewPtrSASLAuthenticateRequest()
-	show.Version, show.SASLAuthBytes = 2, []byte("\x00"+user+"\x00"+password)
-	answer, err := c.Ask(show)
+	return testkit.Err(c.token(what))
+}
+
+// showWrongProof is SCRAM by who knows a name and no key of it.
+func (c *KafkaConn) showWrongProof(user string) error {
+	if err := c.choose("SCRAM-SHA-512"); err != nil {
+		return err
+	}
+	challenge, err := c.token("n,,n=" + user + ",r=test")
 	if err != nil {
 		return err
 	}
-	if code := answer.(*kmsg.SASLAuthenticateResponse).ErrorCode; code != 0 {
-		return fmt.Errorf("refused with %d", code)
+	nonce, _, _ := strings.Cut(challenge, ",")
+	return testkit.Err(c.token("c=biws," + nonce + ",p=" + strings.Repeat("A", 86) + "=="))
+}
+
+func (c *KafkaConn) choose(mechanism string) error {
+	begin := kmsg.NewPtrSASLHandshakeRequest()
+	begin.Version, begin.Mechanism = 1, mechanism
+	if answer, err := c.Ask(begin); err != nil || answer.(*kmsg.SASLHandshakeResponse).ErrorCode != 0 {
+		return fmt.Errorf("handshake: %+v, %w", answer, err)
 	}
 	return nil
+}
+
+// token shows one, and gives what is answered to it.
+func (c *KafkaConn) token(text string) (string, error) {
+	show := kmsg.NewPtrSASLAuthenticateRequest()
+	show.Version, show.SASLAuthBytes = 2, []byte(text)
+	answer, err := c.Ask(show)
+	if err != nil {
+		return "", err
+	}
+	said := answer.(*kmsg.SASLAuthenticateResponse)
+	if said.ErrorCode != 0 {
+		return "", fmt.Errorf("refused with %d", said.ErrorCode)
+	}
+	return string(said.SASLAuthBytes), nil
 }
 
 // KafkaProduce sends a batch of records to partition 0 of a hub.
