@@ -19,7 +19,7 @@ const LetIn = "in"
 // some APIs.
 func ReadRights(t *testing.T, of func(api string) bool) (rows map[string][]string, columns []string) {
 	t.Helper()
-	rows, columns = ReadTable(t, "rights.txt", 3, LetIn, "401", "403")
+	rows, columns = ReadTable(t, "rights.txt", 3, LetIn, "401", "403", "501")
 	maps.DeleteFunc(rows, func(route string, _ []string) bool {
 		api, _, _ := strings.Cut(route, " ")
 		return !of(api)

@@ -196,7 +196,8 @@ var names = strings.NewReplacer(
 	"{namespace}", "yard", "{token}", "nothing", "{hash}", "0", "{file}", "console.css", "{sequence}", "0",
 )
 
-// ask sends one request and gives what became of it: LetIn, 401 or 403.
+// ask sends one request and gives what became of it: LetIn, 401, 403, or an error of the yard, after which nobody
+// knows whether the route works.
 func (y *rightsYard) ask(t *testing.T, rt frame.Route, credential string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // streams end with it at the latest
@@ -230,8 +231,15 @@ func (y *rightsYard) ask(t *testing.T, rt frame.Route, credential string) string
 		return fmt.Sprint(response.StatusCode)
 	case strings.HasPrefix(response.Header.Get("Location"), "/console/signin?"):
 		return "401" // as a browser is told
+	case response.StatusCode >= http.StatusInternalServerError && !notReady(rt, response):
+		return fmt.Sprint(response.StatusCode)
 	}
 	return server.LetIn
+}
+
+// notReady tells whether a probe was answered that the yard is not ready, as on a machine under load.
+func notReady(rt frame.Route, response *http.Response) bool {
+	return rt.Path == "/readyz" && response.StatusCode == http.StatusServiceUnavailable
 }
 
 // pathOf is the path of a request to a route. Of Event Grid's clients that keep only the host the
