@@ -33,6 +33,7 @@ func (y *yard) credentials() map[string]credential {
 		"send":      made(orders, "sends", time.Hour),
 		"listen":    made(orders, "listens", time.Hour),
 		"manage":    made(orders, "manages", time.Hour),
+		"metrics":   made(host, "scraper", time.Hour),
 		"root":      made(host, auth.RootPolicy, time.Hour),
 		"other":     made(stock, "stocks", time.Hour),
 		"group":     made(orders+"/ConsumerGroups/billing", "listens", time.Hour),
@@ -82,6 +83,7 @@ func TestAccessOfEveryNode(t *testing.T) {
 	y.policy("orders", "listens", auth.Listen)
 	y.policy("orders", "manages", auth.Manage)
 	y.policy("stock", "stocks", auth.Manage)
+	y.policy("", "scraper", auth.Metrics)
 	names, lines := readAccess(t)
 	all := y.credentials()
 	testkit.Equal(t, len(names), len(all), "columns")
