@@ -3,6 +3,7 @@ package eventgrid
 import (
 	"bytes"
 	"crypto/tls"
+	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
@@ -98,12 +99,18 @@ func TestTopicsCannotBeProbed(t *testing.T) {
 	y := newYard(t)
 	y.topics.confirm = topics.ErrToken
 	here := y.server.URL
-	paths := []struct{ method, path, body string }{
+	paths := []struct{ method, path, body string }{ // those without a name have it in their host
+
 		{"POST", "/topics/NAME/api/events", "[]"}, {"POST", "/topics/NAME/events", "[]"}, {"POST", "/topics/NAME:publish", "[]"},
 		{"OPTIONS", "/topics/NAME/api/events", ""}, {"GET", "/topics/NAME/api/events", ""}, {"HEAD", "/topics/NAME/api/events", ""},
 		{"POST", "/topics/NAME/eventsubscriptions/jobs:receive", ""}, {"POST", "/topics/NAME/eventsubscriptions/jobs:acknowledge", `{"lockTokens":["a"]}`},
 		{"GET", "/topics/NAME", ""}, {"POST", "/topics/NAME/listKeys", ""}, {"GET", "/topics/NAME/validate?id=x&token=y", ""},
+		{"POST", "/?api-version=2018-01-01", "[]"}, {"POST", "/api/events", "[]"}, {"OPTIONS", "/", ""}, {"OPTIONS", "/api/events", ""},
 	}
+	byHost := func(name string) func(*http.Request) {
+		return func(r *http.Request) { r.Host = name + ".localhost" }
+	}
+	y.ask("POST", "/api/events", "[]", byHost("clouds"), withKey, contentType("application/cloudevents-batch+json")).want(http.StatusOK)
 	for what, shows := range map[string]func(string) (name, value string){
 		"nothing":                    func(string) (string, string) { return "X-Nothing", "" },
 		"a wrong key":                func(string) (string, string) { return "aeg-sas-key", "wrong" },
@@ -112,6 +119,9 @@ func TestTopicsCannotBeProbed(t *testing.T) {
 		"a token that is none":       func(string) (string, string) { return "aeg-sas-token", "wrong" },
 		"a token by a wrong key": func(name string) (string, string) {
 			return "aeg-sas-token", signed(t, here+"/topics/"+name, key2+"x", time.Hour)
+		},
+		"a token for its host by a wrong key": func(name string) (string, string) {
+			return "aeg-sas-token", signed(t, "http://"+name+".localhost/", key2+"x", time.Hour)
 		},
 		"a token of yesterday by a wrong key": func(name string) (string, string) {
 			return "aeg-sas-token", signed(t, here+"/topics/"+name, key2+"x", -time.Hour)
@@ -126,7 +136,11 @@ func TestTopicsCannotBeProbed(t *testing.T) {
 				answers := map[string]string{}
 				for _, name := range []string{"orders", "clouds", "closed", "nowhere"} {
 					field, value := shows(name)
-					got := y.in(t).ask(path.method, strings.Replace(path.path, "NAME", name, 1), path.body, header(field, value))
+					changes := []func(*http.Request){header(field, value)}
+					if !strings.Contains(path.path, "NAME") {
+						changes = append(changes, byHost(name))
+					}
+					got := y.in(t).ask(path.method, strings.Replace(path.path, "NAME", name, 1), path.body, changes...)
 					got.Header.Del("Date")
 					got.Header.Del("X-Ms-Request-Id")
 					got.Header.Del("Content-Length") // of a text that has the name in it
