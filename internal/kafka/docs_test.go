@@ -29,4 +29,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 	} {
 		testkit.That(t, strings.Contains(guide, "\n| "+row+" |\n"), "the guide does not have the row: %s", row)
 	}
+	// For how many partitions is the handler's.
+	said := fmt.Sprintf("\n| Produce request | %d MiB, read in parts, ", cfg.MaxRequestBytes>>20)
+	testkit.That(t, strings.Contains(guide, said), "the guide does not say: %s", said)
 }
