@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// noConnection is how an attack ended that the yard did not hear of.
+const noConnection = "no connection"
+
 // crowd is all hostile clients together.
 type crowd struct {
 	aSecond                  int
@@ -99,7 +102,7 @@ func (c *crowd) once(from int, address string, do func(a *attacker) error, stop 
 	local := &net.TCPAddr{IP: net.ParseIP(c.from + strconv.Itoa(from))}
 	conn, err := (&net.Dialer{LocalAddr: local, Timeout: hold}).Dial("tcp", address)
 	if err != nil {
-		return "no connection"
+		return noConnection
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(hold))
