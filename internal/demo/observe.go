@@ -45,6 +45,7 @@ func (d *demo) observe(ctx context.Context) {
 	b.Scorer.Notices = d.desk.mail()
 	d.flow.measure(b, d.staff.all(), d.ledger.progressOf())
 	d.keepPace(now)
+	d.noteFirst(now)
 	var ended []Trial
 	b.Trials, ended = d.trials.judge(b)
 	for _, t := range ended {
@@ -63,6 +64,15 @@ func (d *demo) keepPace(now time.Time) {
 	d.ledger.excuse(now.Add(paceSpan))
 	d.staff.orderGateway(order{Halve: true})
 	d.journal.note(now, fmt.Sprintf("every second home falls silent: for %.0f s only %d %% of what was promised could be sent on this machine", paceSpan.Seconds(), int(100*reached)))
+}
+
+// noteFirst says once how long it took until a home was on its page.
+func (d *demo) noteFirst(now time.Time) {
+	after, shown := d.ledger.firstShown(d.called)
+	if shown && !d.flow.begun {
+		d.flow.begun = true
+		d.journal.note(now, fmt.Sprintf("the first home is on its page, %s after the command", seconds(after)))
+	}
 }
 
 func (d *demo) askOwners(ctx context.Context, b *Board) {
@@ -151,6 +161,7 @@ type flow struct {
 	past   map[string]int64 // events by consumer, a moment ago
 	at     time.Time
 	booked time.Time // when the books were last looked at
+	begun  bool      // the first home was on its page
 }
 
 // measure fills in the rows of consumers.

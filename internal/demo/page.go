@@ -107,16 +107,7 @@ func (d *demo) showLevers(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The demo starts.", http.StatusServiceUnavailable)
 		return
 	}
-	render(w, "levers.html", leversView{Board: b, Wrong: r.URL.Query().Get("wrong"), Cards: cards(b, d.desk.broken.Load(), d.desk.away.Load()), Every: periodWord(d.cfg.Every), Home: homeName(someHome(d.cfg.Homes))})
-}
-
-// someHome is the home whose page is linked: the one of the tutorial, if there are so many. It stays
-// when homes are halved thrice.
-func someHome(homes int) int {
-	if homes > 48216 {
-		return 48216
-	}
-	return 0
+	render(w, "levers.html", leversView{Board: b, Wrong: r.URL.Query().Get("wrong"), Cards: cards(b, d.desk.broken.Load(), d.desk.away.Load()), Every: periodWord(d.cfg.Every), Home: homeName(soonHome(d.cfg.Homes, d.cfg.Every, b.Started))})
 }
 
 // pullLever pulls a lever and goes back to the page, with what was wrong, if something was.

@@ -60,6 +60,21 @@ func (s *schedule) late(now time.Time) int64 {
 
 func (s *schedule) reports(home int) bool { return home%(1<<s.silent) == 0 }
 
+// soonAfter is how long after the start the home whose page is linked reports: nobody should look at a page that
+// knows nothing for most of a period.
+const soonAfter = time.Second
+
+// soonHome is that home. It still reports after homes were halved thrice, where so many are not further apart than
+// a second.
+func soonHome(homes int, every time.Duration, started time.Time) int {
+	kept := 8
+	for kept > 1 && every/time.Duration(homes)*time.Duration(kept) > time.Second {
+		kept /= 2
+	}
+	next := newSchedule(homes, every, started.Add(soonAfter)).next
+	return (next + kept) / kept * kept % homes / kept * kept
+}
+
 // halve silences every second home.
 func (s *schedule) halve() { s.silent++ }
 

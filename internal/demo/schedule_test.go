@@ -77,3 +77,23 @@ func TestPaceForgivesAMoment(t *testing.T) {
 	}
 	testkit.Equal(t, p.reached(), 1.0, "share")
 }
+
+// V4: the page that is linked knows something within seconds, whenever the demo is started.
+func TestTheHomeThatIsLinkedReportsSoon(t *testing.T) {
+	for _, of := range []struct {
+		homes int
+		every time.Duration
+	}{{100_000, time.Minute}, {240, 4 * time.Second}, {12, time.Minute}, {1, time.Minute}, {1_000_000, time.Hour}, {1001, time.Second}} {
+		for second := range 60 {
+			started := noon.Add(time.Duration(second) * 977 * time.Millisecond)
+			home, s := soonHome(of.homes, of.every, started), newSchedule(of.homes, of.every, started)
+			apart := of.every / time.Duration(of.homes)
+			reported := false
+			for turn, ok := s.due(started.Add(soonAfter + time.Second + 2*apart)); ok && !reported; turn, ok = s.due(started.Add(soonAfter + time.Second + 2*apart)) {
+				reported = turn.home == home
+			}
+			testkit.That(t, reported, "of %d homes that report every %s, home %d does not %d s after noon", of.homes, of.every, home, second)
+			testkit.That(t, of.homes != 100_000 || home%8 == 0, "home %d falls silent when homes are halved", home)
+		}
+	}
+}

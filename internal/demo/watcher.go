@@ -16,7 +16,7 @@ import (
 const (
 	// watchBack is how much of the past a watcher reads when it gets a partition.
 	watchBack = time.Hour
-	// sampleEvery is of how many batches one says how long it took to come here.
+	// sampleEvery is of how many batches one says how long it took to come here. The first does.
 	sampleEvery = 20
 	// freshFor is how new an event is that says something about now.
 	freshFor = 30 * time.Second
@@ -86,7 +86,7 @@ func (w *watcher) take(_ context.Context, b *processor.Batch) error {
 		newest = r.At
 	}
 	w.batches++
-	if age := time.Since(newest); w.batches%sampleEvery == 0 && age < freshFor {
+	if age := time.Since(newest); w.batches%sampleEvery == 1 && age < freshFor {
 		w.out.say(account{Seen: max(age, 1)})
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
@@ -34,3 +35,26 @@ func TestPagesOfTheDemo(t *testing.T) {
 	testkit.Must(t, d.End("TERM"))
 	testkit.That(t, strings.Contains(d.Printed(), "The books balance."), "it ended with %s", parts.Tail(d.Printed(), 2000))
 }
+
+// V4: how soon the demo, as it is without flags, has a home on its page: from the command to its first words, and to
+// the page that is linked, as a reader presses. It says the figures, and judges none.
+func TestHowSoonTheDemoShowsAHome(t *testing.T) {
+	long(t)
+	program := eventyard(t)
+	newWindow(t) // so that the browser is there
+	for range 3 {
+		called := time.Now()
+		d := startProgram(t, "Ctrl-C ends it", program, "demo", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0")
+		said := time.Since(called)
+		p := newPage(t, found(t, d.Printed(), leversLine), 1280, "light")
+		p.open("/")
+		mouse{}.push(p, `a[href^="/homes/"]`)
+		p.await("a home", contains("The last hour"))
+		shown := time.Since(called)
+		testkit.Must(t, d.End("TERM"))
+		testkit.That(t, strings.Contains(d.Printed(), "The books balance."), "it ended with %s", parts.Tail(d.Printed(), 2000))
+		t.Logf("the demo says its addresses after %s; a home is on its page after %s; %s", said.Round(time.Millisecond), shown.Round(time.Millisecond), found(t, d.Printed(), firstLine))
+	}
+}
+
+var firstLine = regexp.MustCompile(`(?m)(the first home was on its page .*)$`)
