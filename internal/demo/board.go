@@ -128,7 +128,7 @@ func (b *Board) ownedBy(name string) []string {
 			owned = append(owned, o.Partition)
 		}
 	}
-	slices.SortFunc(owned, func(a, b string) int { return number(a) - number(b) })
+	slices.SortFunc(owned, byNumber)
 	return owned
 }
 
@@ -149,6 +149,9 @@ func (b *Board) trial(lever string) (Trial, bool) {
 	}
 	return b.Trials[i], true
 }
+
+// byNumber orders partitions.
+func byNumber(a, b string) int { return number(a) - number(b) }
 
 func number(partition string) int {
 	n, _ := strconv.Atoi(partition)

@@ -81,6 +81,8 @@ type demo struct {
 	quit    context.CancelFunc // ends the run as its time would
 	restart sync.WaitGroup     // of a yard whose plug was pulled
 
+	poisonings atomic.Int64 // events sent that the scorer cannot take
+
 	gate   sync.RWMutex // held for reading while a lever is pulled
 	ending bool         // no lever can be pulled any more
 }

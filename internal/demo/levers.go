@@ -16,9 +16,9 @@ import (
 
 // levers are what can be pulled, by name. Those of one card share its first lever's trial.
 var levers = map[string]func(*demo, context.Context, string) error{
-	"kill":      func(d *demo, _ context.Context, who string) error { return d.endConsumers("kill", who, 1) },
-	"kill2":     func(d *demo, _ context.Context, who string) error { return d.endConsumers("kill", who, 2) },
-	"stop":      func(d *demo, _ context.Context, who string) error { return d.endConsumers("stop", who, 1) },
+	"kill":      func(d *demo, ctx context.Context, who string) error { return d.endConsumers(ctx, "kill", who, 1) },
+	"kill2":     func(d *demo, ctx context.Context, who string) error { return d.endConsumers(ctx, "kill", who, 2) },
+	"stop":      func(d *demo, ctx context.Context, who string) error { return d.endConsumers(ctx, "stop", who, 1) },
 	"add":       func(d *demo, _ context.Context, _ string) error { return d.addConsumer() },
 	"co":        func(d *demo, ctx context.Context, _ string) error { return d.addCarbon(ctx) },
 	"webhook":   func(d *demo, _ context.Context, _ string) error { return d.breakHook() },
@@ -26,6 +26,7 @@ var levers = map[string]func(*demo, context.Context, string) error{
 	"poison":    func(d *demo, ctx context.Context, _ string) error { return d.poison(ctx, 20) },
 	"poison200": func(d *demo, ctx context.Context, _ string) error { return d.poison(ctx, 200) },
 	"circuit":   func(d *demo, _ context.Context, _ string) error { return d.takeStore() },
+	"store":     func(d *demo, _ context.Context, _ string) error { return d.returnStore() },
 	"resume":    func(d *demo, ctx context.Context, _ string) error { return d.resume(ctx) },
 	"plug":      func(d *demo, ctx context.Context, _ string) error { return d.pullPlug(ctx) },
 	"quit":      func(d *demo, _ context.Context, _ string) error { d.quit(); return nil },
@@ -81,8 +82,9 @@ func script(names []string, total time.Duration) []step {
 }
 
 // endConsumers ends some consumers, by a kill or in good order.
-func (d *demo) endConsumers(how, who string, n int) error {
-	board, now := d.board.Load(), time.Now()
+func (d *demo) endConsumers(ctx context.Context, how, who string, n int) error {
+	board, now := *d.board.Load(), time.Now()
+	d.askOwners(ctx, &board) // they may have moved since
 	var names, partitions []string
 	for range n {
 		c, err := d.staff.consumer(who)
@@ -97,6 +99,7 @@ func (d *demo) endConsumers(how, who string, n int) error {
 		names = append(names, c.name)
 		partitions = append(partitions, board.ownedBy(c.name)...)
 	}
+	slices.SortFunc(partitions, byNumber)
 	verb := map[string]string{"kill": "killed", "stop": "stopped"}[how]
 	d.journal.note(now, verb+" "+listed(names))
 	d.trials.begin(how, now, "", moved(verb, names, partitions, now, board.Books))
@@ -155,14 +158,22 @@ func (d *demo) mendHook(ctx context.Context) error {
 // poisonKey begins the keys of events that the scorer cannot take.
 const poisonKey = "poison-"
 
+// mostPoison is how many events the demo can count that were put away.
+const mostPoison = 1000
+
 // poison sends events whose value is no number.
 func (d *demo) poison(ctx context.Context, n int) error {
+	total := int(d.poisonings.Add(int64(n)))
+	if total > mostPoison {
+		d.poisonings.Add(int64(-n))
+		return fmt.Errorf("%d poison events are enough: start the demo again for more", total-n)
+	}
 	client, err := hub.Dial(ctx, d.staff.settings.Connection, hub.Config{Name: "poisoner"})
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	now, before := time.Now(), d.board.Load().Scorer
+	now := time.Now()
 	var sends errgroup.Group
 	for i := range n {
 		bad, err := event.JSON("motion", map[string]any{"home": homeName(i), "sensor": "motion", "at": now, "value": "a lot"})
@@ -176,7 +187,7 @@ func (d *demo) poison(ctx context.Context, n int) error {
 		return err
 	}
 	d.journal.note(now, fmt.Sprintf("sent %d events that %s cannot take", n, scorer))
-	d.trials.begin("poison", now, "", poisoned(n, before, now))
+	d.trials.begin("poison", now, "", poisoned(n, total, now))
 	return nil
 }
 
@@ -187,6 +198,17 @@ func (d *demo) takeStore() error {
 	now := time.Now()
 	d.journal.note(now, "the scorer's store is away")
 	d.trials.begin("circuit", now, "", opened(now))
+	return nil
+}
+
+// returnStore brings the scorer's store back, and leaves the circuit to whoever follows the link of its notice.
+func (d *demo) returnStore() error {
+	if !d.desk.away.Swap(false) {
+		return fmt.Errorf("the scorer's store is there")
+	}
+	now := time.Now()
+	d.journal.note(now, "the scorer's store is back")
+	d.trials.begin("circuit", now, "", returned(now))
 	return nil
 }
 

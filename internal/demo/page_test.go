@@ -60,7 +60,7 @@ func TestTheLeversPage(t *testing.T) {
 	testkit.Equal(t, w.Code, http.StatusOK, page)
 	for _, want := range []string{
 		"100,000 homes, 6,667 events a second, 2 consumers", "4,812,330", "12,668", "killed 12:06:32", `<span class="chip t1">2</span>`,
-		"killed &lt;b&gt;consumer-3&lt;/b&gt;", "&lt;script&gt;", "Bring it back and resume",
+		"killed &lt;b&gt;consumer-3&lt;/b&gt;", "&lt;script&gt;", `>Resume</button>`,
 	} {
 		testkit.That(t, strings.Contains(page, want), "the page has no %q", want)
 	}

@@ -79,8 +79,12 @@ func cards(b *Board, broken, away bool) []card {
 		switch {
 		case c.Lever == "webhook" && broken:
 			c.Buttons = []button{{"mend", "Let it answer again", "main"}}
-		case c.Lever == "circuit" && (away || b.Scorer.Open()):
-			c.Buttons = []button{{"resume", "Bring it back and resume", "main"}}
+		case c.Lever == "circuit" && away:
+			c.Buttons = []button{{"resume", "Bring it back and resume", "main"}, {"store", "Only bring it back", ""}}
+		case c.Lever == "circuit" && b.Scorer.Open():
+			c.Buttons = []button{{"resume", "Resume", "main"}}
+		case c.Lever == "poison" && b.Scorer.Open():
+			c.Buttons = append(c.Buttons, button{"resume", "Resume", "main"})
 		}
 	}
 	return all

@@ -106,7 +106,7 @@ var keysOfLevers = []struct {
 }{
 	{'k', "kill", "kill one"}, {'K', "kill2", "kill two"}, {'s', "stop", "stop one"}, {'a', "add", "add one"}, {'c', "co", "carbon monoxide"},
 	{'w', "webhook", "break webhook"}, {'m', "mend", "mend it"}, {'p', "poison", "poison 20"}, {'P', "poison200", "poison 200"},
-	{'o', "circuit", "open circuit"}, {'r', "resume", "resume"}, {'y', "plug", "kill the yard"}, {'q', "quit", "quit"},
+	{'o', "circuit", "open circuit"}, {'b', "store", "store back"}, {'r', "resume", "resume"}, {'y', "plug", "kill the yard"}, {'q', "quit", "quit"},
 }
 
 // press pulls the lever of a key. Ctrl-C, which a raw terminal gives as a key, is one of them.

@@ -100,7 +100,7 @@ func (h hook) create(ctx context.Context, c *admin.Client, desk string) error {
 const scorerBreaker = "50/10s"
 
 func createScorer(ctx context.Context, c *admin.Client, desk string) error {
-	endpoint, breaker, batch, delay, retries := desk+"/scorer", scorerBreaker, 20, "100ms", admin.Retries(1)
+	endpoint, breaker, batch, delay, retries := desk+"/scorer", scorerBreaker, 20, "20ms", admin.Retries(1)
 	_, err := c.CreateFunction(ctx, admin.FunctionRequest{
 		Name: scorer, Hub: odditiesHub, Group: scorer, Endpoint: &endpoint, Batch: &batch,
 		Retries: &retries, RetryDelay: &delay, Breaker: &breaker, Notify: []string{desk + "/mailbox"},

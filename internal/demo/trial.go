@@ -70,7 +70,7 @@ func (t *trials) judge(b *Board) (all, ended []Trial) {
 
 // lasts tells whether a trial's text goes on changing once it is done.
 func (a *attempted) lasts() bool {
-	return slices.Contains([]string{"co", "webhook", "circuit"}, a.Lever)
+	return slices.Contains([]string{"co", "webhook", "poison", "circuit"}, a.Lever)
 }
 
 // settleTime is how long after a move its cost is counted: new owners have read by then what was read
@@ -99,7 +99,7 @@ func moved(verb string, gone, partitions []string, since time.Time, before Books
 		what := fmt.Sprintf("%s %s %s.", clock(since), verb, listed(gone))
 		switch {
 		case len(partitions) == 0:
-			return what + " It owned nothing.", moodWell, true
+			return what + " " + nothingOwned(len(gone)), moodWell, true
 		case len(left) > 0:
 			return fmt.Sprintf("%s For %s nobody reads %s.", what, seconds(b.At.Sub(since)), partitionList(left)), moodWaits, false
 		}
@@ -110,6 +110,13 @@ func moved(verb string, gone, partitions []string, since time.Time, before Books
 		}
 		return what + " " + toll(b.Books, before), b.Books.mood(), true
 	}
+}
+
+func nothingOwned(by int) string {
+	if by == 1 {
+		return "It owned nothing."
+	}
+	return "They owned nothing."
 }
 
 // joined watches until a new consumer has its share.
@@ -213,41 +220,73 @@ func dead(n int64) string {
 	return thousands(n) + " are dead"
 }
 
-// poisoned watches until all events that the scorer cannot take are put away, or the circuit is open.
-func poisoned(sent int, before ScorerRow, since time.Time) watch {
+// poisoned watches until all events that the scorer cannot take are put away, or the circuit is open. They are the
+// last of a total: those of earlier pulls are put away before.
+func poisoned(sent, total int, since time.Time) watch {
+	var after time.Duration
 	return func(b *Board) (string, Mood, bool) {
-		away, innocent := b.Scorer.Poisoned-before.Poisoned, b.Scorer.Innocent-before.Innocent
-		text := fmt.Sprintf("%d sent at %s, %d put away within %s, %d innocent ones.", sent, clock(since), away, seconds(b.At.Sub(since)), innocent)
-		switch {
-		case innocent > 0:
-			return text, moodBroken, true
-		case b.Scorer.Open():
-			return text + " The circuit is open, and the rest waits until it is resumed.", moodWaits, true
-		case away >= sent:
-			return text, moodWell, true
+		away := min(sent, max(0, b.Scorer.Poisoned-(total-sent)))
+		if after == 0 && away == sent {
+			after = b.At.Sub(since)
 		}
-		return text, moodWaits, false
+		how, mood := "so far", moodWaits
+		if after > 0 {
+			how, mood = "within "+seconds(after), moodWell
+		}
+		text := fmt.Sprintf("%d sent at %s, %d put away %s, %d innocent ones.", sent, clock(since), away, how, b.Scorer.Innocent)
+		switch {
+		case b.Scorer.Innocent > 0:
+			return text, moodBroken, true
+		case after == 0 && b.Scorer.Open():
+			return text + " The circuit is open, and the rest waits until it is resumed.", moodWaits, true
+		}
+		return text, mood, after > 0
 	}
 }
 
-// opened watches until the circuit is open.
+// opened watches until the circuit is open, and then until somebody resumes it.
 func opened(since time.Time) watch {
+	var open time.Time
 	return func(b *Board) (string, Mood, bool) {
-		if !b.Scorer.Open() {
+		if b.Scorer.Open() {
+			open = b.Scorer.Since
+		}
+		switch {
+		case open.IsZero():
 			return fmt.Sprintf("The scorer's store is away since %s; %s.", clock(since), waiting(b.Scorer.Waiting)), moodWaits, false
+		case b.Scorer.State == "running":
+			return fmt.Sprintf("Opened at %s and resumed since, though the store is away; %s.", clock(open), waiting(b.Scorer.Waiting)), moodWaits, true
 		}
 		return fmt.Sprintf("Open since %s, %s after the store went away; %s, none is put away. The notice is in the mailbox, with its link.",
-			clock(b.Scorer.Since), seconds(b.Scorer.Since.Sub(since)), waiting(b.Scorer.Waiting)), moodWaits, true
+			clock(open), seconds(open.Sub(since)), waiting(b.Scorer.Waiting)), moodWaits, true
 	}
 }
 
-// resumed watches until the function works again.
+// returned watches what becomes of the circuit when the scorer's store is back.
+func returned(since time.Time) watch {
+	return func(b *Board) (string, Mood, bool) {
+		switch {
+		case b.Scorer.Open():
+			return fmt.Sprintf("The store is back since %s. The circuit stays open until somebody resumes it: by the link in the mailbox, or here; %s.",
+				clock(since), waiting(b.Scorer.Waiting)), moodWaits, true
+		case b.Scorer.State != "running":
+			return fmt.Sprintf("The store is back since %s; %s.", clock(since), waiting(b.Scorer.Waiting)), moodWaits, false
+		}
+		return fmt.Sprintf("The store is back since %s, and %s works; %s.", clock(since), scorer, waiting(b.Scorer.Waiting)), moodWell, true
+	}
+}
+
+// resumed watches until the function works again. It may stop at once, for what it cannot take waits first.
 func resumed(since time.Time) watch {
 	return func(b *Board) (string, Mood, bool) {
-		if b.Scorer.State != "running" {
-			return fmt.Sprintf("Resumed at %s; %s.", clock(since), waiting(b.Scorer.Waiting)), moodWaits, false
+		text := fmt.Sprintf("Resumed at %s", clock(since))
+		switch {
+		case b.Scorer.State == "running":
+			return fmt.Sprintf("%s; %s went on from its checkpoint, %s.", text, scorer, waiting(b.Scorer.Waiting)), moodWell, true
+		case b.Scorer.Open() && b.Scorer.Since.After(since):
+			return fmt.Sprintf("%s; open again since %s, for there was more that it cannot take; %s.", text, clock(b.Scorer.Since), waiting(b.Scorer.Waiting)), moodWaits, true
 		}
-		return fmt.Sprintf("Resumed at %s; %s went on from its checkpoint, %s.", clock(since), scorer, waiting(b.Scorer.Waiting)), moodWell, true
+		return fmt.Sprintf("%s; %s.", text, waiting(b.Scorer.Waiting)), moodWaits, false
 	}
 }
 

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func TestAKillIsOverWhenItsPartitionsHaveOwners(t *testing.T) {
 }
 
 func TestPoisonPutsNoInnocentAway(t *testing.T) {
-	w := poisoned(20, ScorerRow{Poisoned: 4}, noon)
+	w := poisoned(20, 24, noon)
 	b := boardAt(9)
 	b.Scorer = ScorerRow{State: "running", Poisoned: 23}
 	_, _, done := w(b)
@@ -48,6 +49,49 @@ func TestPoisonPutsNoInnocentAway(t *testing.T) {
 	b.Scorer.Innocent = 1
 	_, mood, _ = w(b)
 	testkit.Equal(t, mood, moodBroken, "an innocent event was put away")
+}
+
+// F5, F6: too much poison opens the circuit; who resumes it hears that it opens again, and how all of it ends.
+func TestPoisonOpensTheCircuit(t *testing.T) {
+	w, again := poisoned(200, 220, noon), resumed(noon.Add(20*time.Second))
+	b := boardAt(9)
+	b.Scorer = ScorerRow{State: "open", Since: b.At, Poisoned: 70, Waiting: 150}
+	text, _, done := w(b)
+	testkit.That(t, done, "the trial goes on when the circuit is open")
+	testkit.Equal(t, text, "200 sent at "+clock(noon)+", 50 put away so far, 0 innocent ones. The circuit is open, and the rest waits until it is resumed.")
+	_, _, done = again(b)
+	testkit.That(t, !done, "the circuit as it was before is taken for a new one")
+	b = boardAt(22)
+	b.Scorer = ScorerRow{State: "open", Since: b.At, Poisoned: 120, Waiting: 100}
+	text, mood, done := again(b)
+	testkit.That(t, done && mood == moodWaits, "one that opens again is waited for")
+	testkit.Equal(t, text, "Resumed at "+clock(noon.Add(20*time.Second))+"; open again since "+clock(b.At)+", for there was more that it cannot take; 100 events wait.")
+	b = boardAt(40)
+	b.Scorer = ScorerRow{State: "running", Poisoned: 220}
+	w(b)
+	b.At = b.At.Add(time.Minute)
+	text, mood, _ = w(b)
+	testkit.Equal(t, text, "200 sent at "+clock(noon)+", 200 put away within 40 s, 0 innocent ones.")
+	testkit.Equal(t, mood, moodWell, "the mood when all are put away")
+}
+
+// F6, F7: the store can come back without the circuit, for those who follow the link of the notice.
+func TestTheCircuitIsResumedByItsLink(t *testing.T) {
+	away, back := opened(noon), returned(noon.Add(20*time.Second))
+	b := boardAt(11)
+	b.Scorer = ScorerRow{State: "open", Since: b.At, Waiting: 7}
+	text, _, done := away(b)
+	testkit.That(t, done && strings.Contains(text, "11 s after the store went away; 7 events wait"), "it says %q", text)
+	text, mood, done := back(b)
+	testkit.That(t, done && mood == moodWaits && strings.Contains(text, "by the link in the mailbox"), "it says %q", text)
+	b.Scorer = ScorerRow{State: "starting", Waiting: 7}
+	text, _, _ = away(b)
+	testkit.That(t, strings.HasPrefix(text, "Open since"), "after a restart it says %q", text)
+	b.Scorer = ScorerRow{State: "running"}
+	text, mood, done = back(b)
+	testkit.That(t, done && mood == moodWell && strings.Contains(text, "score-anomaly works; no event waits"), "it says %q", text)
+	text, mood, _ = away(b)
+	testkit.That(t, mood == moodWaits && strings.Contains(text, "though the store is away"), "it says %q", text)
 }
 
 func TestAnEndedTrialIsReportedOnce(t *testing.T) {
