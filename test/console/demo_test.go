@@ -13,7 +13,8 @@ import (
 var leversLine = regexp.MustCompile(`(?m)^  levers +(http\S+)/$`)
 
 // S, V4: the demo's own pages are whole at a desk and on a phone: the levers, a resident's page that moves,
-// and the mailbox. A consumer is killed by its button, and the books balance in the end.
+// and the mailbox. A consumer is killed by its button, and the books balance in the end. F6, F7: the circuit opens, and the
+// link of its notice resumes.
 func TestPagesOfTheDemo(t *testing.T) {
 	axe := parts.Axe(t)
 	d := startProgram(t, "Ctrl-C ends it", eventyard(t), "demo", "--homes", "240", "--every", "4s", "--lease", "8s", "--consumers", "3",
@@ -28,10 +29,21 @@ func TestPagesOfTheDemo(t *testing.T) {
 		}
 	}
 	p := newPage(t, base, 1280, "light")
+	p.open("/")
+	p.press(`#acts-circuit form[action="/levers/circuit"] button`, "The scorer's store is away since")
 	p.open("/homes/h-000000")
 	p.await("a page that moves", `(window.before ??= document.getElementById("main").innerHTML) !== document.getElementById("main").innerHTML`)
 	p.open("/")
 	p.press(`#lanes form[action="/levers/kill"] button`, "killed consumer-")
+	p.await("an open circuit", contains("The notice is in the mailbox"))
+	p.press(`#acts-circuit form[action="/levers/store"] button`, "The circuit stays open until somebody resumes it")
+	p.open("/mailbox")
+	p.await("the notice", contains("Resume"))
+	mouse{}.push(p, "#rooms a")
+	p.await("what the link leads to", `location.pathname.startsWith("/resume/")`)
+	p.press("form button", "Resumed")
+	p.open("/")
+	p.await("a scorer that works again", contains("score-anomaly works"))
 	testkit.Must(t, d.End("TERM"))
 	testkit.That(t, strings.Contains(d.Printed(), "The books balance."), "it ended with %s", parts.Tail(d.Printed(), 2000))
 }
