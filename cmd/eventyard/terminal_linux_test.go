@@ -37,11 +37,8 @@ func TestColoursAreForTerminalsThatHaveThem(t *testing.T) {
 // atTerminal runs a command whose output is a pseudo-terminal, and gives what came to its screen.
 func atTerminal(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
-	screen := testkit.Value(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
+	screen, line := terminalPair(t)
 	defer screen.Close()
-	number := testkit.Value(unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN))(t)
-	testkit.Must(t, unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0)) // else nobody may open the other end
-	line := testkit.Value(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	cmd.Stdout, cmd.Stderr = line, line
 	err := cmd.Start()
 	_ = line.Close()
@@ -49,4 +46,14 @@ func atTerminal(t *testing.T, cmd *exec.Cmd) string {
 	said, _ := io.ReadAll(screen) // which ends in an error when the other end is closed
 	testkit.Must(t, cmd.Wait(), "%s", said)
 	return string(said)
+}
+
+// terminalPair opens a pseudo-terminal: the end that stands for keys and screen, and the one that programs have.
+func terminalPair(t *testing.T) (screen, line *os.File) {
+	t.Helper()
+	screen = testkit.Value(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
+	number := testkit.Value(unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN))(t)
+	testkit.Must(t, unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0)) // else nobody may open the other end
+	line = testkit.Value(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0))(t)
+	return screen, line
 }
