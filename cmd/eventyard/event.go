@@ -242,6 +242,9 @@ func (c eventCommands) printJourney(j admin.Journey) error {
 		if len(f.Missing) > 0 {
 			fmt.Fprintf(c.stdout, "  its calls are not known of: %s\n", oneLine(strings.Join(f.Missing, ", ")))
 		}
+		if f.KnownSince != nil && f.KnownSince.After(j.Published) {
+			fmt.Fprintf(c.stdout, "  calls before %s are not remembered\n", showTime(*f.KnownSince))
+		}
 		if len(f.Calls) == 0 {
 			continue
 		}
