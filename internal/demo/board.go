@@ -16,6 +16,7 @@ type Board struct {
 	YardUp  bool
 
 	Rate       Rate
+	Acked      int64   // of all that was sent; the books have it only as often as they are looked at
 	Aggregated float64 // events a second that consumers have read
 	Behind     time.Duration
 	ToPage     time.Duration // from a sensor to a resident's page, for half of the readings

@@ -1,7 +1,10 @@
 package demo
 
 import (
+	"os"
+	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -100,4 +103,16 @@ func TestReadTwice(t *testing.T) {
 	testkit.Equal(t, r.twice, 30, "events read twice")
 	r.note("0", 200, 210)
 	testkit.Equal(t, r.twice, 41, "events read again once more")
+}
+
+// S: what nobody reads is behind as well, for as long as its reader is dead.
+func TestPartitionsOfTheDeadAreBehind(t *testing.T) {
+	ended := noon.Add(-12 * time.Second)
+	dead, alive := &child{name: "consumer-1", ending: "killed", ended: ended, cmd: &exec.Cmd{Process: &os.Process{}}}, &child{name: "consumer-2", cmd: &exec.Cmd{Process: &os.Process{}}}
+	now := map[string]progress{"consumer-2": {events: 10, behind: 4 * time.Millisecond, at: noon}}
+	for owner, want := range map[string]time.Duration{"consumer-1": 12 * time.Second, "consumer-2": 4 * time.Millisecond} {
+		b := boardAt(0, owner)
+		(&flow{}).measure(b, []*child{dead, alive}, now)
+		testkit.Equal(t, b.Behind, want, "behind, with the partition at "+owner)
+	}
 }

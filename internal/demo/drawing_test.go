@@ -3,6 +3,7 @@ package demo
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/eventyard/eventyard/internal/testkit"
@@ -37,4 +38,21 @@ func TestTheScreenShowsWhoHasWhat(t *testing.T) {
 func TestALineForLogs(t *testing.T) {
 	line := logLine(fullBoard())
 	testkit.That(t, strings.Contains(line, "sent 6,664/s (100 % of what was promised)") && strings.Contains(line, "lost 0"), "the line is %q", line)
+}
+
+func TestLinesForLogsAreInOrder(t *testing.T) {
+	var out strings.Builder
+	d := &demo{cfg: Config{Out: &out}}
+	b := boardAt(10)
+	d.journal.note(b.At.Add(-time.Second), "one")
+	d.journal.note(b.At.Add(time.Second), "two")
+	v := &lines{d: d}
+	v.write(b)
+	d.journal.note(b.At.Add(2*time.Second), "three")
+	v.write(nil)
+	v.write(b)
+	for i, want := range []string{"one", "homes", "two", "three", "homes"} {
+		line := strings.Split(out.String(), "\n")[i]
+		testkit.That(t, strings.Contains(line, want), "line %d is %q", i, line)
+	}
 }

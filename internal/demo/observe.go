@@ -36,6 +36,8 @@ func (d *demo) observe(ctx context.Context) {
 	}
 	b.At, b.Started, b.Console, b.Levers, b.YardUp = now, d.started, d.yard.url()+"/console/", d.url+"/", d.yard.up.Load()
 	b.Rate, b.ToPage, b.Machine = d.ledger.rate(d.cfg.Every), d.ledger.delay(), d.machine.load()
+	sent, _ := d.ledger.counts()
+	b.Acked = sent.total().Acked
 	if b.YardUp {
 		d.askOwners(ctx, b)
 		d.askHooks(ctx, b)
@@ -175,6 +177,9 @@ func (f *flow) measure(b *Board, consumers []*child, now map[string]progress) {
 			row.Fate = why
 			if !at.IsZero() {
 				row.Fate += " " + clock(at)
+			}
+			if !at.IsZero() && len(row.Partitions) > 0 { // nobody reads them yet
+				b.Behind = max(b.Behind, b.At.Sub(at))
 			}
 		}
 		p := now[c.name]

@@ -290,17 +290,27 @@ func resumed(since time.Time) watch {
 	}
 }
 
-// replugged watches until the yard is back, and with it everybody who uses it.
+// replugged watches until the yard is back, and with it those who send and those who read: something has been
+// acknowledged since, and something read.
 func replugged(since time.Time, before Books) watch {
+	base := int64(-1) // what was acknowledged when the yard was first seen again
+	var settled settling
 	return func(b *Board) (string, Mood, bool) {
 		what := fmt.Sprintf("Killed at %s.", clock(since))
 		if !b.YardUp {
 			return what + " It starts again.", moodWaits, false
 		}
-		if b.Books.Acknowledged <= before.Acknowledged || b.Aggregated == 0 {
+		if base < 0 {
+			base = b.Acked
+		}
+		if settled.after == 0 && (b.Acked == base || b.Aggregated == 0) {
 			return what + " The yard is back; its clients are coming.", moodWaits, false
 		}
-		return fmt.Sprintf("%s %s later the yard and its clients were back: all of %s acknowledged before are there. %s",
-			what, seconds(b.At.Sub(since)), thousands(before.Acknowledged), toll(b.Books, before)), b.Books.mood(), true
+		known := settled.known(b, since)
+		what = fmt.Sprintf("%s %s later the yard and its clients were back: all of %s acknowledged before are there.", what, seconds(settled.after), thousands(before.Acknowledged))
+		if !known {
+			return what, moodWaits, false
+		}
+		return what + " " + toll(b.Books, before), b.Books.mood(), true
 	}
 }

@@ -94,6 +94,27 @@ func TestTheCircuitIsResumedByItsLink(t *testing.T) {
 	testkit.That(t, mood == moodWaits && strings.Contains(text, "though the store is away"), "it says %q", text)
 }
 
+// S: who uses the yard is back when something is acknowledged that was not when the yard came back, and not before.
+func TestAPlugIsInAgainWhenItsClientsAre(t *testing.T) {
+	w := replugged(noon, Books{Acknowledged: 900})
+	b := boardAt(3)
+	b.Acked, b.Aggregated, b.Books.Acknowledged = 1000, 5, 1000 // acknowledged before the kill, and not in the books then
+	b.YardUp = false
+	_, _, done := w(b)
+	testkit.That(t, !done, "it is over while the yard is away")
+	b = boardAt(4)
+	b.Acked, b.Aggregated, b.Books.Acknowledged = 1000, 5, 1000
+	_, _, done = w(b)
+	testkit.That(t, !done, "it is over before anybody has come back")
+	b.At, b.Acked = b.At.Add(2*time.Second), 1004
+	_, _, done = w(b)
+	testkit.That(t, !done, "it is over before its cost is known")
+	b.At = b.At.Add(settleTime)
+	text, mood, done := w(b)
+	testkit.That(t, done && mood == moodWell, "it is not over when all are back")
+	testkit.Equal(t, text, "Killed at "+clock(noon)+". 6.0 s later the yard and its clients were back: all of 900 acknowledged before are there. 0 lost, 0 read twice.")
+}
+
 func TestAnEndedTrialIsReportedOnce(t *testing.T) {
 	var all trials
 	all.begin("kill", noon, "", moved("killed", []string{"consumer-2"}, []string{"0"}, noon, Books{}))

@@ -35,23 +35,31 @@ func (v *lines) run(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			v.entries()
+			due := (*Board)(nil)
 			if time.Now().After(next) {
-				next = next.Add(lineEvery)
-				fmt.Fprintln(v.d.cfg.Out, logLine(v.d.board.Load()))
+				next, due = next.Add(lineEvery), v.d.board.Load()
 			}
+			v.write(due)
 		case <-ctx.Done():
-			v.entries()
+			v.write(nil)
 			return
 		}
 	}
 }
 
-func (v *lines) entries() {
+// write writes what has happened and, where it is due, the line of a board among it, in the order of their times.
+func (v *lines) write(due *Board) {
 	var fresh []Entry
 	fresh, v.seen = v.d.journal.since(v.seen)
 	for _, e := range fresh {
+		if due != nil && e.At.After(due.At) {
+			fmt.Fprintln(v.d.cfg.Out, logLine(due))
+			due = nil
+		}
 		fmt.Fprintf(v.d.cfg.Out, "%s  %s\n", clock(e.At), e.Text)
+	}
+	if due != nil {
+		fmt.Fprintln(v.d.cfg.Out, logLine(due))
 	}
 }
 
