@@ -73,6 +73,10 @@ interop-cluster: ## The clients in Go, Python, JavaScript and Java, and receiver
 browser: ## The console in a real browser, beyond what make test has: all pages in light and dark, at a desk and on a phone; extremes; under load; 100 open pages; tabs open for BROWSERTIME (1h). Its figures are in docs/benchmarks.md
 	go test -v -count=1 -timeout 24h ./test/console -browser.all -browser.memory $(BROWSERTIME) -artifacts
 
+.PHONY: minutes
+minutes: ## By the clock of a machine that does nothing else: from a clone to a first event, by what README says (a minute), and to the demo (two), whose first home is there within ten seconds; MINUTESFLAGS=-minutes.cold with an empty build cache, judging nothing
+	go test ./cmd/eventyard -run TestMinutesFromAClone -count=1 -v -timeout 30m -minutes $(MINUTESFLAGS)
+
 .PHONY: quick
 quick: ## The tests without the race detector and with few seeds, for the inner loop
 	go test $$(go list ./... | grep -v -e storage/disk -e test/interop)
