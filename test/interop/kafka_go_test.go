@@ -33,7 +33,7 @@ func (k kafkaTask) trust(t *testing.T) *tls.Config {
 // franz makes a client of franz-go, which is closed with the test.
 func (k kafkaTask) franz(t *testing.T, options ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	options = append(options, kgo.SeedBrokers(strings.Split(k.address, ",")...), kgo.DefaultProduceTopic(k.hub))
+	options = append(options, kgo.SeedBrokers(k.addresses()...), kgo.DefaultProduceTopic(k.hub))
 	if k.user != "" {
 		options = append(options, kgo.DialTLSConfig(k.trust(t)), kgo.SASL(k.franzMechanism()))
 	}

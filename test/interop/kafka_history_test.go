@@ -5,6 +5,7 @@ package interop
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -21,17 +22,16 @@ const (
 	// historyProducers are so many that send by themselves, and as many that send in transactions.
 	historyProducers = 2
 	historyKills     = 3
-	// historyBetween is how many batches or transactions each producer is through with between one kill and the next.
+	// historyBetween is how many batches each producer is through with between one kill and the next.
 	historyBetween = 50
 	historyLast    = "last"
 )
 
 // TestKafkaHistory has idempotent and transactional producers work through a proxy that breaks every connection after a
-// while, holds answers back, and so has requests repeated, and kills the yard in between. What they were told, and what is
+// while, holds answers back, and so has requests repeated, and kills the yard in between, or one of its nodes. What they were told, and what is
 // there in the end for readers of what is committed, by Kafka and over AMQP, have to agree: nothing lost, twice, out of order,
 // or of a transaction that was aborted. // K3
 func TestKafkaHistory(t *testing.T) {
-	onOneMachine(t, "it kills one process")
 	t.Parallel()
 	seeds := 1
 	if *full {
@@ -43,24 +43,15 @@ func TestKafkaHistory(t *testing.T) {
 }
 
 func playHistory(t *testing.T, seed uint64) {
-	listeners := layout{kafka: true}.listeners()
-	listeners["kafka"] = "127.0.0.1:" + ownPort(t)
-	proxy := newStormProxy(t, listeners["kafka"], seed)
-	l := layout{
-		kafka: true, build: checkedBuild, hubs: map[string]int{historyHub: kafkaPartitions},
-		settings: []string{fmt.Sprintf("kafkaAdvertise: %q", proxy.address())}, // so that clients are led to the proxy again
-	}
-	data := "data: " + t.TempDir()
-	start := func() *yard {
-		y := l.launch(t, data, listeners)
-		y.await(t)
-		return y
-	}
-	y := start()
-	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	var proxies []*stormProxy // one for each node, to which its clients are led again
+	y := startKafkaYard(t, layout{hubs: map[string]int{historyHub: kafkaPartitions}}, func(i int, at string) string {
+		proxies = append(proxies, newStormProxy(t, at, seed+uint64(i)<<32))
+		return proxies[i].address()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime*time.Duration(len(y.nodes)))
 	defer cancel()
-	k := kafkaTask{address: proxy.address(), hub: historyHub}
-	h := &kafkaHistory{grown: make(chan struct{}, 1)}
+	k := kafkaTask{address: y.address(), hub: historyHub}
+	h := &kafkaHistory{grown: make(chan struct{}, 1), through: map[string]int{}}
 	working, stop := context.WithCancel(ctx)
 	var producers sync.WaitGroup
 	for n := range historyProducers {
@@ -69,25 +60,28 @@ func playHistory(t *testing.T, seed uint64) {
 		producers.Go(func() { h.end(h.transact(working, ctx, k, fmt.Sprint("group", n), random)) })
 	}
 	for n := range historyKills + 1 {
-		h.await(t, ctx, (n+1)*2*historyProducers*historyBetween)
+		h.awaitMore(t, ctx)
 		if n < historyKills {
-			y.kill()
-			y = start()
+			y.kill(t)
 		}
 	}
 	stop()
 	producers.Wait()
 	testkit.Must(t, h.failed, "a producer")
-	proxy.calm.Store(true)
+	broken := int64(0)
+	for _, proxy := range proxies {
+		proxy.calm.Store(true)
+		broken += proxy.broken.Load()
+	}
 
-	y.sendLast(t, ctx)
-	byKafka, byAMQP := k.readUntilLast(t, ctx), y.readUntilLast(t, ctx)
+	y.one().sendLast(t, ctx)
+	byKafka, byAMQP := k.readUntilLast(t, ctx), y.one().readUntilLast(t, ctx)
 	for p := range byKafka {
 		testkit.Slices(t, byAMQP[p], byKafka[p], "what is read over AMQP of partition %d, and by Kafka", p)
 	}
 	h.check(t, byKafka)
 	y.stop(t)
-	t.Logf("proved: over %d kills and %d broken connections %s", historyKills, proxy.broken.Load(), h)
+	t.Logf("proved: over %d kills and %d broken connections %s", historyKills, broken, h)
 }
 
 // kafkaHistory is what producers were told.
@@ -96,6 +90,7 @@ type kafkaHistory struct {
 
 	mu      sync.Mutex
 	batches []historyBatch // guarded by mu
+	through map[string]int // by producer, how many batches it is through with; guarded by mu
 	failed  error          // guarded by mu; why a producer ended early
 }
 
@@ -136,6 +131,9 @@ func (h *kafkaHistory) add(batches ...historyBatch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.batches = append(h.batches, batches...)
+	for _, b := range batches {
+		h.through[b.producer]++
+	}
 	h.grewLocked()
 }
 
@@ -156,28 +154,38 @@ func (h *kafkaHistory) end(err error) {
 	h.grewLocked()
 }
 
-// await waits until producers are through with so many batches.
-func (h *kafkaHistory) await(t *testing.T, ctx context.Context, batches int) {
+// awaitMore waits until each producer is through with so many batches more as are wanted between kills.
+func (h *kafkaHistory) awaitMore(t *testing.T, ctx context.Context) {
 	t.Helper()
+	before, _ := h.counts()
 	for {
-		h.mu.Lock()
-		count, failed := len(h.batches), h.failed
-		h.mu.Unlock()
+		counts, failed := h.counts()
 		testkit.Must(t, failed, "a producer")
-		if count >= batches {
+		least := historyBetween
+		for name, count := range counts {
+			least = min(least, count-before[name])
+		}
+		if len(counts) == 2*historyProducers && least == historyBetween {
 			return
 		}
 		select {
 		case <-h.grown:
 		case <-ctx.Done():
-			t.Fatalf("%d batches were sent, want %d", count, batches)
+			t.Fatalf("producers are through with %v batches, and were with %v; each should be with %d more", counts, before, historyBetween)
 		}
 	}
 }
 
+// counts is how many batches each producer is through with, and why one ended early.
+func (h *kafkaHistory) counts() (map[string]int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.through), h.failed
+}
+
 // client makes one of a producer, which goes on trying whatever happens.
 func (historyBatch) client(k kafkaTask, options ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(append(options, kgo.SeedBrokers(k.address), kgo.DefaultProduceTopic(k.hub), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	return kgo.NewClient(append(options, kgo.SeedBrokers(k.addresses()...), kgo.DefaultProduceTopic(k.hub), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.AlwaysRetryEOF(), kgo.MetadataMinAge(50*time.Millisecond), soon)...)
 }
 

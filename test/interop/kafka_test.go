@@ -116,6 +116,9 @@ type kafkaTask struct {
 	certificate, key string
 }
 
+// addresses are those at which a client begins.
+func (k kafkaTask) addresses() []string { return strings.Split(k.address, ",") }
+
 // group is the one in which a client reads its hub.
 func (k kafkaTask) group() string { return k.hub + "-group" }
 
