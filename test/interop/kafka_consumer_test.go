@@ -17,22 +17,13 @@ import (
 )
 
 // TestKafkaConsumersShare has two members of a group of KIP-848 share a hub: the second takes partitions over that the
-// first has given up, by a regular expression, both go on with theirs when the yard was killed and is back, and the first has all of them again
-// when the second has left. What is read is read once. // K2
+// first has given up, by a regular expression, both go on with theirs when the yard was killed, or its node that coordinates
+// them, and is back, and the first has all of them again when the second has left. What is read is read once. // K2
 func TestKafkaConsumersShare(t *testing.T) {
-	onOneMachine(t, "it kills one process")
 	t.Parallel()
-	l := layout{kafka: true, build: checkedBuild, hubs: map[string]int{"shared": kafkaPartitions}}
-	listeners, data := l.listeners(), "data: "+t.TempDir()
-	listeners["kafka"] = "127.0.0.1:" + ownPort(t)
-	start := func() *yard {
-		y := l.launch(t, data, listeners)
-		y.await(t)
-		return y
-	}
-	y := start()
-	k := kafkaTask{address: listeners["kafka"], hub: "shared", protocol: "consumer"}
-	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	y := startKafkaYard(t, layout{hubs: map[string]int{"shared": kafkaPartitions}}, nil)
+	k := kafkaTask{address: y.address(), hub: "shared", protocol: "consumer"}
+	ctx, cancel := context.WithTimeout(t.Context(), y.patience())
 	defer cancel()
 	sender := k.franz(t, kgo.DefaultProduceTopic(k.hub))
 	send := func(what string) {
@@ -50,8 +41,7 @@ func TestKafkaConsumersShare(t *testing.T) {
 	t.Log("proved: the second has what the first has given up")
 
 	before := seen.owners()
-	y.kill()
-	y = start()
+	y.killCoordinator(t, ofGroup, k.group())
 	send("second ")
 	seen.await(t, ctx, "everything has come after the kill", func() bool { return len(seen.count) == 200 })
 	testkit.Deep(t, seen.owners(), before, "who has what after the kill")

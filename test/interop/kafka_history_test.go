@@ -48,7 +48,7 @@ func playHistory(t *testing.T, seed uint64) {
 		proxies = append(proxies, newStormProxy(t, at, seed+uint64(i)<<32))
 		return proxies[i].address()
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime*time.Duration(len(y.nodes)))
+	ctx, cancel := context.WithTimeout(t.Context(), y.patience())
 	defer cancel()
 	k := kafkaTask{address: y.address(), hub: historyHub}
 	h := &kafkaHistory{grown: make(chan struct{}, 1), through: map[string]int{}}

@@ -22,23 +22,14 @@ const (
 	kafkaBetween = 2000
 )
 
-// TestKafkaKill kills the yard again and again while an idempotent producer sends with acks=all. It sends what was not
-// answered once more to the yard that comes back, and in the end each record is there once, in the order in which it
-// was sent to its partition. // K3
+// TestKafkaKill kills the yard, or its nodes, again and again while an idempotent producer sends with acks=all. It sends
+// what was not answered once more to the yard that comes back, and in the end each record is there once, in the order in
+// which it was sent to its partition. // K3
 func TestKafkaKill(t *testing.T) {
-	onOneMachine(t, "it kills one process")
 	t.Parallel()
-	l := layout{kafka: true, build: checkedBuild, hubs: map[string]int{"killed": kafkaPartitions}}
-	listeners, data := l.listeners(), "data: "+t.TempDir()
-	listeners["kafka"] = "127.0.0.1:" + ownPort(t)
-	start := func() *yard {
-		y := l.launch(t, data, listeners)
-		y.await(t)
-		return y
-	}
-	y := start()
-	k := kafkaTask{address: listeners["kafka"], hub: "killed"}
-	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	y := startKafkaYard(t, layout{hubs: map[string]int{"killed": kafkaPartitions}}, nil)
+	k := kafkaTask{address: y.address(), hub: "killed"}
+	ctx, cancel := context.WithTimeout(t.Context(), y.patience())
 	defer cancel()
 
 	s := newKafkaSender(t, k)
@@ -49,8 +40,7 @@ func TestKafkaKill(t *testing.T) {
 	}
 	for n := range kafkaKills {
 		s.await(t, ctx, int64(n+1)*kafkaBetween)
-		y.kill()
-		y = start()
+		y.kill(t)
 	}
 	s.await(t, ctx, (kafkaKills+1)*kafkaBetween)
 	stop()
@@ -132,23 +122,14 @@ func (s *kafkaSender) await(t *testing.T, ctx context.Context, acked int64) {
 	}
 }
 
-// TestKafkaGroupKill kills the yard again and again while two members read in a group and commit what they have read. In
-// the end everything that was sent has been read, and a member that comes later begins exactly behind what was
-// committed: no commit that was acknowledged is lost, and nobody has to be let in anew. // K2
+// TestKafkaGroupKill kills the yard, or the node that coordinates them, again and again while two members read in a group
+// and commit what they have read. In the end everything that was sent has been read, and a member that comes later begins
+// exactly behind what was committed: no commit that was acknowledged is lost, and nobody has to be let in anew. // K2
 func TestKafkaGroupKill(t *testing.T) {
-	onOneMachine(t, "it kills one process")
 	t.Parallel()
-	l := layout{kafka: true, build: checkedBuild, hubs: map[string]int{"grouped": kafkaPartitions}}
-	listeners, data := l.listeners(), "data: "+t.TempDir()
-	listeners["kafka"] = "127.0.0.1:" + ownPort(t)
-	start := func() *yard {
-		y := l.launch(t, data, listeners)
-		y.await(t)
-		return y
-	}
-	y := start()
-	k := kafkaTask{address: listeners["kafka"], hub: "grouped"}
-	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	y := startKafkaYard(t, layout{hubs: map[string]int{"grouped": kafkaPartitions}}, nil)
+	k := kafkaTask{address: y.address(), hub: "grouped"}
+	ctx, cancel := context.WithTimeout(t.Context(), y.patience())
 	defer cancel()
 	r := k.readInGroup(t, ctx)
 	sender := k.franz(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), soon)
@@ -161,8 +142,7 @@ func TestKafkaGroupKill(t *testing.T) {
 		}
 		r.await(t, ctx, sent)
 		if sent <= 400*kafkaKills {
-			y.kill()
-			y = start()
+			y.killCoordinator(t, ofGroup, k.group())
 		}
 	}
 	r.check(t, ctx, k)

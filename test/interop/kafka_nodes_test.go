@@ -27,29 +27,11 @@ func TestKafkaNodes(t *testing.T) {
 	if !wantsNodes() {
 		t.Skip("make interop-cluster has it")
 	}
-	const size = 3
-	storage := startServers(t, size)
-	l := layout{kafka: true, build: checkedBuild, hubs: map[string]int{"franz": kafkaPartitions, "java": kafkaPartitions}}
-	var at []string // where each node has its Kafka listener, also after a restart
-	for range size {
-		at = append(at, "127.0.0.1:"+ownPort(t))
-	}
-	nodes := make([]*yard, size)
-	start := func(i int) {
-		listeners := l.listeners()
-		listeners["kafka"] = at[i]
-		nodes[i] = l.launch(t, storage(i), listeners)
-	}
-	for i := range size {
-		start(i)
-	}
-	for _, y := range nodes {
-		y.await(t)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*kafkaTime)
+	y := startKafkaYard(t, layout{hubs: map[string]int{"franz": kafkaPartitions, "java": kafkaPartitions}}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), y.patience())
 	defer cancel()
-	k := kafkaTask{address: strings.Join(at, ","), hub: "franz"}
-	before := k.awaitBrokers(t, ctx, at...)
+	k := kafkaTask{address: y.address(), hub: "franz"}
+	before := y.awaitBrokers(t)
 
 	java := startSteady(t, k.address, "java")
 	s := newKafkaSender(t, k)
@@ -62,12 +44,12 @@ func TestKafkaNodes(t *testing.T) {
 	}
 	for i := range 2 {
 		s.await(t, ctx, s.acked.Load()+kafkaBetween)
-		nodes[i].kill()
-		k.awaitBrokers(t, ctx, slices.Delete(slices.Clone(at), i, i+1)...)
+		y.nodes[i].kill()
+		y.awaitBrokers(t, i)
 		s.await(t, ctx, s.acked.Load()+kafkaBetween)
-		start(i)
-		nodes[i].await(t)
-		testkit.Slices(t, k.awaitBrokers(t, ctx, at...), before, "the numbers of all nodes, one of which is back")
+		y.nodes[i] = y.start(i)
+		y.nodes[i].await(t)
+		testkit.Slices(t, y.awaitBrokers(t), before, "the numbers of all nodes, one of which is back")
 	}
 	s.await(t, ctx, s.acked.Load()+kafkaBetween)
 	stop()
@@ -80,9 +62,7 @@ func TestKafkaNodes(t *testing.T) {
 	members.check(t, ctx, k)
 	t.Log("proved: two members of a group have read and committed all of it meanwhile, whichever node coordinated them, and no commit is lost")
 	java.end(t)
-	for _, y := range nodes {
-		y.stop(t)
-	}
+	y.stop(t)
 }
 
 // kafkaBrokers are those that a node names, as ADDRESS NUMBER by address; none where it does not answer.
@@ -95,23 +75,6 @@ func kafkaBrokers(ctx context.Context, node *kgo.Broker) (all []string) {
 		all = append(all, fmt.Sprint(net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))), " ", b.NodeID))
 	}
 	slices.Sort(all)
-	return all
-}
-
-// awaitBrokers waits until each of some nodes says that there are these and no others, and gives what they say.
-func (k kafkaTask) awaitBrokers(t *testing.T, ctx context.Context, at ...string) (all []string) {
-	t.Helper()
-	want := slices.Sorted(slices.Values(at))
-	for _, address := range at {
-		one := k
-		one.address = address
-		client := one.franz(t)
-		testkit.Eventually(t, "clients hear of "+strings.Join(want, ", "), func() bool {
-			all = kafkaBrokers(ctx, client.SeedBrokers()[0])
-			return slices.EqualFunc(all, want, func(got, address string) bool { return strings.HasPrefix(got, address+" ") })
-		})
-		client.Close()
-	}
 	return all
 }
 

@@ -178,8 +178,11 @@ func newKafkaCopier(k kafkaTask) (*kafkaCopier, error) {
 	return c, c.open()
 }
 
+// copierID is the transactional id of who copies a task's hub.
+func copierID(k kafkaTask) string { return k.hub + "-copier" }
+
 func (c *kafkaCopier) open() (err error) {
-	c.session, err = kgo.NewGroupTransactSession(kgo.SeedBrokers(c.k.address), kgo.TransactionalID(c.k.hub+"-copier"),
+	c.session, err = kgo.NewGroupTransactSession(kgo.SeedBrokers(c.k.addresses()...), kgo.TransactionalID(copierID(c.k)),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumerGroup(c.k.group()), kgo.ConsumeTopics(c.k.hub), kgo.RequireStableFetchOffsets(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.FetchMaxWait(100*time.Millisecond), soon)
 	if err != nil {
@@ -258,23 +261,14 @@ func TestKafkaTransactionsTLS(t *testing.T) {
 	t.Log("proved: what is committed is read over AMQP, once, and nothing else")
 }
 
-// TestKafkaTransactionKill kills the yard again and again while a hub is copied in transactions, some of which are
-// aborted. In the end each record that counts is in the copy once, in its order, for readers of what is committed by
-// Kafka and over AMQP. // K3
+// TestKafkaTransactionKill kills the yard, or the node that coordinates them, again and again while a hub is copied in
+// transactions, some of which are aborted. In the end each record that counts is in the copy once, in its order, for readers
+// of what is committed by Kafka and over AMQP. // K3
 func TestKafkaTransactionKill(t *testing.T) {
-	onOneMachine(t, "it kills one process")
 	t.Parallel()
-	l := layout{kafka: true, build: checkedBuild, hubs: map[string]int{"source": kafkaPartitions, "source-copy": kafkaPartitions}}
-	listeners, data := l.listeners(), "data: "+t.TempDir()
-	listeners["kafka"] = "127.0.0.1:" + ownPort(t)
-	start := func() *yard {
-		y := l.launch(t, data, listeners)
-		y.await(t)
-		return y
-	}
-	y := start()
-	k := kafkaTask{address: listeners["kafka"], hub: "source"}
-	ctx, cancel := context.WithTimeout(t.Context(), kafkaTime)
+	y := startKafkaYard(t, layout{hubs: map[string]int{"source": kafkaPartitions, "source-copy": kafkaPartitions}}, nil)
+	k := kafkaTask{address: y.address(), hub: "source"}
+	ctx, cancel := context.WithTimeout(t.Context(), y.patience())
 	defer cancel()
 	const each = 1500
 	sender := k.franz(t, kgo.RecordPartitioner(kgo.ManualPartitioner()), soon)
@@ -308,14 +302,13 @@ func TestKafkaTransactionKill(t *testing.T) {
 		send()
 		drain(sent - each/2) // in the middle
 		if n < kafkaKills {
-			y.kill()
-			y = start()
+			y.killCoordinator(t, ofTransaction, copierID(k))
 		}
 	}
 	drain(sent)
 	close(stop)
 	testkit.Must(t, <-copied)
-	y.readInOrderOverAMQP(t, ctx, "source-copy", next)
+	y.one().readInOrderOverAMQP(t, ctx, "source-copy", next)
 	y.stop(t)
 	t.Logf("proved: %d records copied in transactions over %d kills, each of them once and in order, also over AMQP", sent, kafkaKills)
 }

@@ -5,10 +5,14 @@ package interop
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/test/parts"
@@ -78,14 +82,43 @@ func startKafkaYard(t *testing.T, l layout, front kafkaBehind) *kafkaYard {
 // address is where clients begin.
 func (y *kafkaYard) address() string { return strings.Join(y.advertised, ",") }
 
+// patience bounds what clients do with it on a slow machine. Those of several nodes wait for others to take over, too.
+func (y *kafkaYard) patience() time.Duration { return kafkaTime * time.Duration(2*len(y.nodes)-1) }
+
 // one is a node that runs.
 func (y *kafkaYard) one() *yard { return y.nodes[len(y.nodes)-1] }
 
-// kill kills a node, the next in turn, and starts it again. Where there are several that is at once, or when the others do
-// its work and no longer name it: the one and the other in turn.
+// kill kills a node, the next in turn, and starts it again; see killNode.
 func (y *kafkaYard) kill(t *testing.T) {
 	t.Helper()
-	i := y.kills % len(y.nodes)
+	y.killNode(t, y.kills%len(y.nodes))
+}
+
+// A node coordinates groups and transactional ids.
+const (
+	ofGroup       = int8(0)
+	ofTransaction = int8(1)
+)
+
+// killCoordinator is kill for the node that coordinates a group or a transactional id.
+func (y *kafkaYard) killCoordinator(t *testing.T, kind int8, key string) {
+	t.Helper()
+	find := kmsg.NewPtrFindCoordinatorRequest()
+	find.CoordinatorType, find.CoordinatorKeys = kind, []string{key}
+	client := kafkaTask{address: y.address()}.franz(t)
+	found := testkit.Value(find.RequestWith(t.Context(), client))(t)
+	client.Close()
+	testkit.MustEqual(t, len(found.Coordinators), 1, "coordinators of %s", key)
+	c := found.Coordinators[0]
+	i := slices.Index(y.advertised, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
+	testkit.MustThat(t, i >= 0, "the coordinator of %s is at %s:%d (code %d), the nodes are at %v", key, c.Host, c.Port, c.ErrorCode, y.advertised)
+	y.killNode(t, i)
+}
+
+// killNode kills a node and starts it again. Where there are several that is at once, or when the others do its work and no
+// longer name it: the one and the other in turn.
+func (y *kafkaYard) killNode(t *testing.T, i int) {
+	t.Helper()
 	y.nodes[i].kill()
 	if len(y.nodes) > 1 && y.kills%2 == 0 {
 		y.awaitBrokers(t, i)
