@@ -40,6 +40,9 @@ func startNodes(t *testing.T, l layout) *yard {
 	for listener, address := range l.listeners() {
 		fronts[listener], own[listener] = parts.NewBalancer(t, address), "127.0.0.1:0"
 	}
+	if l.outside {
+		own["https"] = "0.0.0.0:0" // or nodes would ask nobody for a key
+	}
 	var nodes []*yard
 	for i := range size {
 		nodes = append(nodes, l.run(t, storage(i)+fmt.Sprintf("\npublicUrl: %q", "http://"+fronts["http"].Address()), own))
