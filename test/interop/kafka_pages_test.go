@@ -29,7 +29,6 @@ func TestKafkaPages(t *testing.T) {
 	if !*full {
 		t.Skip("it is part of make interop-full")
 	}
-	onOneMachine(t, "it wants its connections kept")
 	t.Parallel()
 	y := startYard(t, layout{kafka: true, hubs: map[string]int{"orders": kafkaPartitions, "empty": 1}})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*kafkaTime)

@@ -44,7 +44,6 @@ func TestKafkaStreamsKill(t *testing.T) {
 	if !*full {
 		t.Skip("it takes long: make interop-full runs it")
 	}
-	onOneMachine(t, "it kills one process")
 	t.Parallel()
 	for _, guarantee := range []string{"exactly_once_v2", "at_least_once"} {
 		t.Run(guarantee, func(t *testing.T) {
@@ -55,18 +54,10 @@ func TestKafkaStreamsKill(t *testing.T) {
 }
 
 func killStreams(t *testing.T, guarantee string) {
-	l := layout{kafka: true, build: checkedBuild, hubs: map[string]int{"words": kafkaPartitions, "words-copy": kafkaPartitions}}
-	listeners, data := l.listeners(), "data: "+t.TempDir()
-	listeners["kafka"] = "127.0.0.1:" + ownPort(t)
-	start := func() *yard {
-		y := l.launch(t, data, listeners)
-		y.await(t)
-		return y
-	}
-	y := start()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*kafkaTime)
+	y := startKafkaYard(t, layout{hubs: map[string]int{"words": kafkaPartitions, "words-copy": kafkaPartitions}}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*y.patience())
 	defer cancel()
-	k := kafkaTask{address: listeners["kafka"], hub: "words"}
+	k := kafkaTask{address: y.address(), hub: "words"}
 	first, _ := k.startWords(t, guarantee)
 	second, end := k.startWords(t, guarantee)
 	defer func() {
@@ -85,8 +76,7 @@ func killStreams(t *testing.T, guarantee string) {
 	w.await(t, ctx)
 	t.Log("proved: one was killed, and the other counts on")
 	w.send(t, ctx)
-	y.kill()
-	y = start()
+	y.kill(t)
 	w.await(t, ctx)
 	t.Log("proved: the yard was killed, and it counts on")
 	testkit.Must(t, end())
