@@ -39,7 +39,7 @@ func playSaramaMember() error {
 	cfg.Consumer.Group.Session.Timeout, cfg.Consumer.Group.Heartbeat.Interval = time.Duration(session)*time.Millisecond, time.Second
 	cfg.Consumer.Group.InstanceId = os.Getenv("YARD_INSTANCE")
 	cfg.Metadata.Retry.Max, cfg.Admin.Retry.Max = 100, 100 // in 250 ms each
-	address := []string{os.Getenv("YARD_KAFKA")}
+	address := strings.Split(os.Getenv("YARD_KAFKA"), ",")
 	admin, err := sarama.NewClusterAdmin(address, cfg)
 	if err != nil {
 		return err

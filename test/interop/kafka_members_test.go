@@ -23,6 +23,8 @@ import (
 const (
 	crewSession       = 6 * time.Second // the least that there is
 	crewStaticSession = time.Minute
+	// A member of KIP-848 is replaced when the session that the yard gives it has lapsed, which is 45 s.
+	crewConsumerSession = 45 * time.Second
 )
 
 // kafkaCrew is a client that others wrote, of which two members at a time read a hub of their own in a group, and what of
@@ -31,6 +33,7 @@ type kafkaCrew struct {
 	name                string
 	member              func(t *testing.T) *exec.Cmd
 	static, cooperative bool
+	protocol            string // of the group, as clients name it; empty: the classic one
 
 	task    kafkaTask
 	members []*kafkaMember  // all that there were, of which some are over
@@ -52,7 +55,8 @@ func kafkaCrews(all bool) []*kafkaCrew {
 		{name: "confluent-kafka", member: python("member_confluent.py"), cooperative: true},
 		{name: "kafka-python", member: python("member_python.py"), static: true},
 		{name: "kafkajs", member: func(t *testing.T) *exec.Cmd { return kafkaJSProgram(t, "member.js") }},
-		{name: "sarama", member: saramaMemberProgram},
+		{name: "sarama", member: goMemberProgram("sarama")},
+		{name: "franz-go", member: goMemberProgram("franz"), cooperative: true},
 	}
 	if all {
 		crews = append(crews,
@@ -60,16 +64,23 @@ func kafkaCrews(all bool) []*kafkaCrew {
 			&kafkaCrew{name: "java-3.9.1-cooperative-static", member: java("3.9.1"), cooperative: true, static: true},
 			&kafkaCrew{name: "confluent-kafka-static", member: python("member_confluent.py"), static: true},
 			&kafkaCrew{name: "kafka-python-cooperative", member: python("member_python.py"), cooperative: true},
-			&kafkaCrew{name: "sarama-static", member: saramaMemberProgram, static: true},
+			&kafkaCrew{name: "sarama-static", member: goMemberProgram("sarama"), static: true},
+			&kafkaCrew{name: "franz-go-static", member: goMemberProgram("franz"), static: true},
+			&kafkaCrew{name: "java-4.3.1-848", member: java("4.3.1"), protocol: "consumer"},
+			&kafkaCrew{name: "confluent-kafka-848", member: python("member_confluent.py"), protocol: "consumer"},
+			&kafkaCrew{name: "franz-go-848", member: goMemberProgram("franz"), protocol: "consumer"},
 		)
 	}
 	return crews
 }
 
-func saramaMemberProgram(*testing.T) *exec.Cmd {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = environment(map[string]string{clientVariable: `{"Role": "sarama"}`})
-	return cmd
+// goMemberProgram is a copy of the test binary that plays a member.
+func goMemberProgram(role string) func(t *testing.T) *exec.Cmd {
+	return func(*testing.T) *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = environment(map[string]string{clientVariable: fmt.Sprintf(`{"Role": %q}`, role)})
+		return cmd
+	}
 }
 
 // TestKafkaMembers has two members of each client share a hub, to which something is sent all the time. One is killed with
@@ -77,28 +88,20 @@ func saramaMemberProgram(*testing.T) *exec.Cmd {
 // notices. Then the yard is killed. In the end everything that was sent was read and is committed, and who comes later begins
 // there. // K2
 func TestKafkaMembers(t *testing.T) {
-	onOneMachine(t, "it kills one process")
 	t.Parallel()
 	rounds := 1
 	if *full {
 		rounds = 3
 	}
 	crews := kafkaCrews(*full)
-	l := layout{kafka: true, build: checkedBuild, hubs: map[string]int{}}
+	l := layout{hubs: map[string]int{}}
 	for _, c := range crews {
 		l.hubs[c.name] = kafkaPartitions
 	}
-	listeners, data := l.listeners(), "data: "+t.TempDir()
-	listeners["kafka"] = "127.0.0.1:" + ownPort(t)
-	start := func() *yard {
-		y := l.launch(t, data, listeners)
-		y.await(t)
-		return y
-	}
-	y := start()
-	s := newCrewSender(t, kafkaTask{address: listeners["kafka"]}, crews)
+	y := startKafkaYard(t, l, nil)
+	s := newCrewSender(t, kafkaTask{address: y.address()}, crews)
 	for _, c := range crews {
-		c.task = kafkaTask{address: listeners["kafka"], hub: c.name}
+		c.task = kafkaTask{address: y.address(), hub: c.name}
 		c.start(t, "first")
 		c.start(t, "second")
 	}
@@ -122,8 +125,7 @@ func TestKafkaMembers(t *testing.T) {
 		for _, c := range crews {
 			c.mark()
 		}
-		y.kill()
-		y = start()
+		y.kill(t)
 		for _, c := range crews {
 			c.awaitRead(t, s)
 			c.check(t)
@@ -135,6 +137,9 @@ func TestKafkaMembers(t *testing.T) {
 		c.awaitRead(t, s)
 		c.end(t)
 		c.checkAll(t, s)
+		if c.protocol != "" {
+			c.task.checkKind(t)
+		}
 	}
 	for _, c := range crews {
 		if !c.static { // those that were there are members still
@@ -178,6 +183,9 @@ func (c *kafkaCrew) start(t *testing.T, name string) {
 	}
 	if c.cooperative {
 		more = append(more, "YARD_COOPERATIVE=1")
+	}
+	if c.protocol != "" {
+		more = append(more, "YARD_PROTOCOL="+c.protocol)
 	}
 	cmd.Env = append(append(cmd.Env, more...), fmt.Sprint("YARD_SESSION=", session.Milliseconds()))
 	input := testkit.Value(cmd.StdinPipe())(t)
@@ -264,8 +272,23 @@ func (c *kafkaCrew) awaitShared(t *testing.T) {
 func (c *kafkaCrew) show(t *testing.T) {
 	t.Helper()
 	for _, m := range c.members {
-		t.Logf("%s: member %s (over: %v) said:\n%.6000s", c.name, m.name, m.over, m.out)
+		var rest strings.Builder // the others are many
+		for line := range strings.Lines(m.out.String()) {
+			if !strings.HasPrefix(line, "read ") && !strings.HasPrefix(line, "committed ") {
+				rest.WriteString(line)
+			}
+		}
+		t.Logf("%s: member %s (over: %v) has read %v, knows that %v is committed, and said:\n%.6000s", c.name, m.name, m.over, m.lastRead(), m.committed, rest.String())
 	}
+}
+
+// lastRead is, by partition, where the member read last.
+func (m *kafkaMember) lastRead() map[int32]int64 {
+	last := map[int32]int64{}
+	for _, span := range m.spans {
+		last[span.partition] = span.last
+	}
+	return last
 }
 
 // floor is, by partition, what all members together know to be committed.
@@ -311,6 +334,7 @@ func (c *kafkaCrew) replaceIt(t *testing.T) {
 		}
 	}()
 	if !c.static {
+		c.awaitLapse(t)
 		testkit.Eventually(t, c.name+": who is left has all partitions", func() bool { return len(c.alive(t)[0].has) == kafkaPartitions })
 		c.start(t, c.killed.name)
 		return
@@ -318,6 +342,22 @@ func (c *kafkaCrew) replaceIt(t *testing.T) {
 	before := rest.changes
 	testkit.Eventually(t, c.name+": the static member has what it had", func() bool { c.alive(t); return slices.Equal(members[1].has, c.killed.has) })
 	testkit.MustEqual(t, rest.changes, before, "%s: how often the other member was told what it has", c.name)
+}
+
+// awaitLapse waits as long as the session of a member of KIP-848 lasts, which is nearly as long as one is patient here, or
+// until the other has taken over.
+func (c *kafkaCrew) awaitLapse(t *testing.T) {
+	t.Helper()
+	if c.protocol == "" {
+		return
+	}
+	for lapsed := time.After(crewConsumerSession); len(c.alive(t)[0].has) < kafkaPartitions; {
+		select {
+		case <-lapsed:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // awaitRead waits until something was read and committed of each partition that was sent after this was called or, where

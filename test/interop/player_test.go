@@ -80,6 +80,8 @@ func playClient(reported string) int {
 			err = o.hold()
 		case "sarama":
 			err = playSaramaMember()
+		case "franz":
+			err = playFranzMember()
 		default:
 			err = fmt.Errorf("there is no role %q", o.Role)
 		}

@@ -51,9 +51,15 @@ public final class Member {
 
     private static Map<String, Object> settings() {
         Map<String, Object> all = new HashMap<>(Map.of("bootstrap.servers", ENV.get("YARD_KAFKA"), "group.id", ENV.get("YARD_GROUP"),
-            "enable.auto.commit", false, "auto.offset.reset", "earliest", "session.timeout.ms", ENV.get("YARD_SESSION"), "heartbeat.interval.ms", 1000));
-        boolean cooperative = ENV.containsKey("YARD_COOPERATIVE");
-        all.put("partition.assignment.strategy", cooperative ? CooperativeStickyAssignor.class.getName() : RangeAssignor.class.getName());
+            "enable.auto.commit", false, "auto.offset.reset", "earliest"));
+        if (ENV.containsKey("YARD_PROTOCOL")) { // the rest is the yard's to say
+            all.put("group.protocol", ENV.get("YARD_PROTOCOL"));
+        } else {
+            boolean cooperative = ENV.containsKey("YARD_COOPERATIVE");
+            all.put("partition.assignment.strategy", cooperative ? CooperativeStickyAssignor.class.getName() : RangeAssignor.class.getName());
+            all.put("session.timeout.ms", ENV.get("YARD_SESSION"));
+            all.put("heartbeat.interval.ms", 1000);
+        }
         if (ENV.containsKey("YARD_INSTANCE")) {
             all.put("group.instance.id", ENV.get("YARD_INSTANCE"));
         }

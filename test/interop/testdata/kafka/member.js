@@ -7,7 +7,7 @@ const say = (...words) => console.log(words.join(" "));
 
 async function main() {
   const retry = { initialRetryTime: 100, maxRetryTime: 1000, retries: 200 };
-  const kafka = new Kafka({ clientId: "member", brokers: [env.YARD_KAFKA], logLevel: logLevel.ERROR, retry });
+  const kafka = new Kafka({ clientId: "member", brokers: env.YARD_KAFKA.split(","), logLevel: logLevel.ERROR, retry });
   const consumer = kafka.consumer({ groupId: env.YARD_GROUP, sessionTimeout: Number(env.YARD_SESSION), heartbeatInterval: 1000, retry });
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => say("has", ...(payload.memberAssignment[env.YARD_HUB] ?? []).sort()));
   consumer.on(consumer.events.CRASH, ({ payload }) => {

@@ -9,6 +9,7 @@ HUB = os.environ["YARD_HUB"]
 GROUP = os.environ["YARD_GROUP"]
 SESSION = int(os.environ["YARD_SESSION"])
 INSTANCE = os.environ.get("YARD_INSTANCE")
+PROTOCOL = os.environ.get("YARD_PROTOCOL")
 COOPERATIVE = "YARD_COOPERATIVE" in os.environ
 
 ended = threading.Event()

@@ -6,9 +6,14 @@ import member
 
 settings = {
     "bootstrap.servers": member.ADDRESS, "group.id": member.GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest",
-    "session.timeout.ms": member.SESSION, "heartbeat.interval.ms": 1000,
-    "partition.assignment.strategy": "cooperative-sticky" if member.COOPERATIVE else "range",
 }
+if member.PROTOCOL:  # the rest is the yard's to say
+    settings["group.protocol"] = member.PROTOCOL
+else:
+    settings |= {
+        "session.timeout.ms": member.SESSION, "heartbeat.interval.ms": 1000,
+        "partition.assignment.strategy": "cooperative-sticky" if member.COOPERATIVE else "range",
+    }
 if member.INSTANCE:
     settings["group.instance.id"] = member.INSTANCE
 
