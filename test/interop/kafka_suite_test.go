@@ -46,7 +46,6 @@ func TestKafkaFranzSuite(t *testing.T) {
 	if !*full {
 		t.Skip("it takes long: make interop-full runs it")
 	}
-	onOneMachine(t, "its tests delete topics and go on at once")
 	t.Parallel()
 	suite := franzSuite(t)
 	y := startYard(t, layout{kafka: true})
