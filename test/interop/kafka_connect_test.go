@@ -27,14 +27,13 @@ import (
 )
 
 // TestKafkaConnect has two distributed workers of Kafka Connect copy the lines of files through hubs into other files. One
-// is killed while lines are written: the other takes its tasks. Then the yard is killed. Then both workers end, and new ones
-// go on from what Connect has in its own three topics. Every line arrives at least once, none before the one that was
-// written before it; with exactly.once.source.support each is in its hub once. // K1, K2, K3
+// is killed while lines are written: the other takes its tasks. Then the yard is killed, or a node of it. Then both workers
+// end, and new ones go on from what Connect has in its own three topics. Every line arrives at least once, none before the
+// one that was written before it; with exactly.once.source.support each is in its hub once. // K1, K2, K3
 func TestKafkaConnect(t *testing.T) {
 	if !*full {
 		t.Skip("it takes long: make interop-full runs it")
 	}
-	onOneMachine(t, "it kills one process")
 	t.Parallel()
 	for name, once := range map[string]bool{"at least once": false, "exactly once": true} {
 		t.Run(name, func(t *testing.T) {
@@ -45,18 +44,10 @@ func TestKafkaConnect(t *testing.T) {
 }
 
 func killConnect(t *testing.T, once bool) {
-	l := layout{kafka: true, build: checkedBuild}
-	listeners, data := l.listeners(), "data: "+t.TempDir()
-	listeners["kafka"] = "127.0.0.1:" + ownPort(t)
-	start := func() *yard {
-		y := l.launch(t, data, listeners)
-		y.await(t)
-		return y
-	}
-	y := start()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*kafkaTime)
+	y := startKafkaYard(t, layout{}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*y.patience())
 	defer cancel()
-	c := &connect{address: listeners["kafka"], once: once, dir: t.TempDir(), lib: kafkaConnect(t)}
+	c := &connect{address: y.address(), once: once, dir: t.TempDir(), lib: kafkaConnect(t)}
 	defer func() {
 		if t.Failed() {
 			c.show(t)
@@ -76,7 +67,7 @@ func killConnect(t *testing.T, once bool) {
 	t.Log("proved: one was killed while lines were written, and the other has all its tasks")
 	third := c.startWorker(t)
 	c.awaitTasks(t, ctx, second, second, third)
-	c.write(t, ctx, func() { y.kill(); y = start() })
+	c.write(t, ctx, func() { y.kill(t) })
 	t.Log("proved: the yard was killed while lines were written, and it copies on")
 
 	before := c.arrived(t)

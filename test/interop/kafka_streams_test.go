@@ -38,8 +38,8 @@ func TestKafkaStreams(t *testing.T) {
 }
 
 // TestKafkaStreamsKill has two instances of Kafka Streams count words. One is killed with SIGKILL: the other goes on with its
-// part, from the changelog. Then the yard is killed. With exactly_once_v2 each word is counted once, and readers of what is
-// committed never see more; at least once, none is lost. // K3
+// part, from the changelog. Then the yard is killed, or a node of it. With exactly_once_v2 each word is counted once, and
+// readers of what is committed never see more; at least once, none is lost. // K3
 func TestKafkaStreamsKill(t *testing.T) {
 	if !*full {
 		t.Skip("it takes long: make interop-full runs it")
