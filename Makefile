@@ -18,6 +18,7 @@ UNRACED := test/sim test/sim/nodes test/bench test/bench/peers test/crash test/s
 # model of the engine of several nodes, too.
 MODELLED := admin hub internal/amqp/eventhubs internal/api/eventgrid internal/api/v1 internal/functions/local internal/functions/notify internal/functions/poison/box internal/functions/runner internal/grid/deadletter internal/grid/delivery internal/grid/forward internal/grid/handshake internal/grid/retrylog internal/grid/topics internal/hubs/access internal/hubs/broker internal/hubs/groups internal/kafka/groups internal/kafka/handler internal/kafka/transactions internal/setaside
 INTEROPCLUSTER ?= ^Test(GoSDK|Python|Proton|Java|Shared|Grid|HTTPFunctions|ResumeInBrowser|Vanished|Frozen|Scale|NodesAgree|Kafka)
+INTEROPCLUSTERFULL ?= ^TestKafka
 SUITES ?= ./internal/storage/jetstream/entries ./internal/storage/jetstream/logs ./internal/hubs/... ./internal/setaside/... ./internal/grid/... ./internal/functions/... ./internal/amqp/... ./internal/kafka/... ./internal/api/... ./hub ./processor ./functions ./admin ./server ./servertest
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
@@ -67,7 +68,11 @@ interop-full: ## interop, Kafka Streams with exactly_once_v2, Kafka Connect, and
 
 .PHONY: interop-cluster
 interop-cluster: ## The clients in Go, Python, JavaScript and Java, and receivers of webhooks, against three nodes on three NATS servers, two of them behind a TCP balancer
-	INTEROP_YARD=cluster go test -v -count=1 -parallel 2 -timeout 60m -run '$(INTEROPCLUSTER)' ./test/interop
+	INTEROP_YARD=cluster go test -v -count=1 -parallel 2 -timeout 90m -run '$(INTEROPCLUSTER)' ./test/interop
+
+.PHONY: interop-cluster-full
+interop-cluster-full: ## What Kafka clients do of interop-full, against three nodes, which are killed in turn: the suites of franz-go and of librdkafka, Kafka Streams, Kafka Connect, histories of six seeds (an hour or two)
+	INTEROP_YARD=cluster go test -v -count=1 -parallel 2 -timeout 180m -run '$(INTEROPCLUSTERFULL)' ./test/interop -full
 
 .PHONY: browser
 browser: ## The console in a real browser, beyond what make test has: all pages in light and dark, at a desk and on a phone; extremes; under load; 100 open pages; tabs open for BROWSERTIME (1h). Its figures are in docs/benchmarks.md
