@@ -12,9 +12,12 @@ consumer = KafkaConsumer(
     enable_auto_commit=False, auto_offset_reset="earliest", session_timeout_ms=member.SESSION, heartbeat_interval_ms=1000,
     partition_assignment_strategy=[CooperativeStickyAssignor if member.COOPERATIVE else RangePartitionAssignor],
 )
+# Longer than a rebalance takes: where the time of a poll ends just when SyncGroup is answered, version 3.0.12 forgets that it
+# was joining, has no partitions and sends no heartbeats any more.
+PATIENCE = 10_000
 story = member.Story()
 while not member.ended.is_set():
-    polled = consumer.poll(timeout_ms=200)
+    polled = consumer.poll(timeout_ms=PATIENCE)
     story.has(p.partition for p in consumer.assignment())
     if not polled:
         continue
