@@ -84,7 +84,7 @@ func TestServiceSignatures(t *testing.T) { // H9
 	_, err = shared.NewBlobClient("b/1").Delete(t.Context(), nil)
 	wantCode(t, err, bloberror.AuthorizationPermissionMismatch)
 	_, err = shared.Delete(t.Context(), nil) // no signature for a container can do that
-	wantCode(t, err, bloberror.AuthorizationResourceTypeMismatch)
+	wantCode(t, err, bloberror.AuthorizationFailure)
 	elsewhere, err := container.NewClientWithNoCredential(strings.Replace(address, "/box?", "/other?", 1), options)
 	testkit.Must(t, err)
 	_, err = elsewhere.NewListBlobsFlatPager(nil).NextPage(t.Context())
@@ -295,6 +295,11 @@ func TestSignaturesForAContainer(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, testkit.Err(all.NewListBlobsFlatPager(nil).NextPage(t.Context())))
 	testkit.Must(t, testkit.Err(all.NewBlobClient("a").GetProperties(t.Context(), nil)))
+	// A store that creates its container if it is not there is refused even where it is, as by Azure.
+	for _, c := range []*container.Client{all, client("c"), client("rl")} {
+		wantCode(t, testkit.Err(c.Create(t.Context(), nil)), bloberror.AuthorizationFailure)
+		wantCode(t, testkit.Err(c.GetProperties(t.Context(), nil)), bloberror.AuthorizationFailure)
+	}
 	_, err = client("rl").NewBlockBlobClient("a").UploadBuffer(t.Context(), []byte("y"), nil)
 	wantCode(t, err, "AuthorizationPermissionMismatch")
 	signature, err := SignContainer(y.key(), "checkpoints", "rcwdl", time.Now().Add(time.Hour))

@@ -68,13 +68,21 @@ func failed(message string) error {
 	return refusal(http.StatusForbidden, "AuthenticationFailed", "the request could not be authenticated: "+message+". "+enterNext)
 }
 
+// onlyInside is for a signature that is not the account's. With such a one Azure Storage, too, refuses to create a
+// container that is there already, by this code, so that a store which creates its own needs to be told not to.
+const onlyInside = "a signature for a container or a blob opens what is in it, and not the container itself, nor the account: " +
+	"to create a container use eventyard blob create or the account's key, and have the store use it without creating it"
+
 // Admit authenticates the request and checks that the grant covers the operation.
 func (c *call) Admit() (err error) {
 	if c.grant, err = c.handler.admit(c); err != nil || c.grant.everything {
 		return err
 	}
 	need := c.operation.need
-	if !strings.ContainsRune(c.grant.levels, rune(c.level)) || need.Account && !c.grant.owner {
+	if need.Account && !c.grant.owner {
+		return refusal(http.StatusForbidden, "AuthorizationFailure", onlyInside)
+	}
+	if !strings.ContainsRune(c.grant.levels, rune(c.level)) {
 		return refusal(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "the signature is not for this kind of resource: make one for it, or use the account's key")
 	}
 	if !strings.ContainsAny(c.grant.permissions, need.Permissions) {
