@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,9 +83,29 @@ func notJSON(err error, next string, fields ...string) error {
 	return badRequest(next, "the body is not what is wanted: %s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
+// otherFields are fields of events as the libraries of Event Hubs call them, with what they are here. By its
+// letters alone partitionKey is nearest to partition, which is another thing.
+var otherFields = map[string]string{
+	"partitionkey":          "key",
+	"applicationproperties": "properties",
+	"systemproperties":      "system",
+	"sequencenumber":        "sequence",
+	"enqueuedtime":          "enqueued",
+}
+
+// otherField is what a field of another program is called here, however it parts its words; empty where the value
+// has no such thing.
+func otherField(name string, fields []string) string {
+	here := otherFields[strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))]
+	if !slices.Contains(fields, here) {
+		return ""
+	}
+	return here
+}
+
 // unknownField names the field that was probably meant.
 func unknownField(name, next string, fields []string) error {
-	if near := config.DidYouMean(name, fields); near != "" {
+	if near := cmp.Or(otherField(name, fields), config.DidYouMean(name, fields)); near != "" {
 		return badRequest(next, "unknown field %.64q: did you mean %q?", name, near)
 	}
 	return badRequest(next, "unknown field %.64q", name)
