@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/backup"
@@ -158,6 +159,8 @@ func unusable(folder string, err error) error {
 		next = "name the folder that eventyard backup has written"
 	case errors.Is(err, archive.ErrNewer):
 		next = "install that version"
+	case errors.Is(err, syscall.ENOTDIR):
+		return &advisedError{folder + " is, or is in, a file, and a backup is a folder", "name the folder that eventyard backup has written"}
 	case !errors.Is(err, archive.ErrUnfinished) && !errors.Is(err, archive.ErrDamaged):
 		next = "see whether the folder can be read"
 	}
