@@ -24,7 +24,7 @@ func (c *cli) asking(cmd *cobra.Command, do func(*cobra.Command, *admin.Client, 
 			return err
 		}
 		defer client.Close()
-		return suggest(cmd, client, args, do(cmd, client, args))
+		return recognize(cmd.Context(), suggest(cmd, client, args, do(cmd, client, args)))
 	}
 	c.addClientFlags(cmd)
 	return cmd

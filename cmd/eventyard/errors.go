@@ -6,9 +6,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"syscall"
@@ -274,7 +276,7 @@ func nextForLost(lost *admin.UnreachableError) string {
 		return "is the yard running? start it with: eventyard serve; or is it elsewhere? name it with --server or " + config.EnvServer +
 			" (asked: " + lost.Server + ")"
 	case isAMQP(lost):
-		return "this is the yard's AMQP port: give the address of its HTTP listener, which eventyard serve prints, like " + admin.DefaultServer
+		return fmt.Sprintf(otherPort, "AMQP")
 	case errors.Is(lost, io.EOF) || admin.IsCut(lost):
 		return "the yard went away: it was stopped or killed; start it with eventyard serve, and look what is there with eventyard hub show. " +
 			"Or is this another port than that of HTTP? (asked: " + lost.Server + ")"
@@ -289,6 +291,30 @@ func nextForLost(lost *admin.UnreachableError) string {
 	}
 	return "is --server right? it can also be set by " + config.EnvServer
 }
+
+// recognize looks who has ended the connection without a word. A yard that is killed does, and so does a listener for
+// Kafka, which takes the first letters of HTTP for the size of a request; that one answers in its own protocol.
+func recognize(ctx context.Context, err error) error {
+	var lost *admin.UnreachableError
+	if !errors.As(err, &lost) || errors.Is(err, admin.ErrBrokeOff) || !errors.Is(lost, io.EOF) && !admin.IsCut(lost) {
+		return err
+	}
+	at, wrong := url.Parse(lost.Server)
+	if wrong != nil || at.Port() == "" { // Kafka has no port of HTTP's
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, tenantPatience)
+	defer cancel()
+	for _, withTLS := range []bool{false, true} {
+		if askKafka(ctx, config.Listener{Address: at.Host, TLS: withTLS}) != "" {
+			return &helpedError{err, fmt.Sprintf(otherPort, "Kafka")}
+		}
+	}
+	return err
+}
+
+// otherPort is for who asks a listener of the yard's for another protocol.
+const otherPort = "this is the yard's %s port: give the address of its HTTP listener, which eventyard serve prints, like " + admin.DefaultServer
 
 // isAMQP tells who was answered in AMQP, which begins with its name.
 func isAMQP(err error) bool {
