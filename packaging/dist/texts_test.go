@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,50 @@ func TestCompletionsAreScripts(t *testing.T) {
 			_, err := output(exec.Command(shell, "-n", theRelease(t).staged("completions", file)))
 			must(t, err)
 		})
+	}
+}
+
+// powerShellParser reads PowerShell by the grammar that editors have, as PowerShell itself is in no package of
+// Debian's: where it finds an error, it says so.
+const powerShellParser = `
+import sys, tree_sitter, tree_sitter_powershell
+text = open(sys.argv[1], "rb").read()
+def errors(node):
+    if node.is_error or node.is_missing:
+        yield "line %d: %s" % (node.start_point.row + 1, text[node.start_byte:node.end_byte][:80])
+    for child in node.children:
+        yield from errors(child)
+found = list(errors(tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language())).parse(text).root_node))
+print("\n".join(found))
+sys.exit(len(found) > 0)
+`
+
+// V7: what completes commands in PowerShell is PowerShell, as far as its grammar goes.
+func TestCompletionsForPowerShell(t *testing.T) {
+	need(t, "python3", "python3")
+	need(t, "pip3", "python3-pip")
+	libraries, completions := t.TempDir(), theRelease(t).staged("completions", "eventyard.ps1")
+	_, err := output(exec.Command("python3", "-m", "pip", "install", "--quiet", "--only-binary=:all:", "--target", libraries, "tree-sitter==0.25.2", "tree-sitter-powershell==0.26.4"))
+	if err != nil && !inCI() {
+		t.Skipf("the grammar of PowerShell cannot be had: %v", err)
+	}
+	must(t, err)
+	parse := func(file string) error {
+		cmd := exec.Command("python3", "-c", powerShellParser, file)
+		cmd.Env = append(os.Environ(), "PYTHONPATH="+libraries)
+		out, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		return nil
+	}
+	must(t, parse(completions))
+	script, err := os.ReadFile(completions)
+	must(t, err)
+	broken := filepath.Join(t.TempDir(), "broken.ps1")
+	must(t, write(broken, []byte(strings.Replace(string(script), "if (", "if ", 1))))
+	if parse(broken) == nil {
+		t.Error("a script that is broken is taken for one that is right")
 	}
 }
 
