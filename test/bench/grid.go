@@ -62,12 +62,18 @@ func posting(events, batch int, bare bool) func(context.Context, string, limit) 
 
 // delivering has a yard deliver what was published before.
 func delivering(program string, events, batch int) func(context.Context, string, limit) (tally, error) {
+	return deliveringWith(program, events, batch, nil)
+}
+
+// deliveringWith is delivering of what was published with a header, by a yard with more flags.
+func deliveringWith(program string, events, batch int, header requestHeader, flags ...string) func(context.Context, string, limit) (tally, error) {
 	return func(ctx context.Context, dir string, _ limit) (tally, error) {
-		y, err := startGrid(ctx, program, dir)
+		y, err := startGrid(ctx, program, dir, flags...)
 		if err != nil {
 			return tally{}, err
 		}
 		defer y.close()
+		y.header = header
 		sink := newSink(int64(events))
 		defer sink.close()
 		if err := y.subscribe(ctx, "fast", sink.url(), fmt.Sprintf(`,"paused":true,"concurrency":%d,"maxEvents":%d,"preferredKib":1024`, gridConcurrency, batch)); err != nil {

@@ -21,12 +21,16 @@ import (
 // gridYard is a running yard with one topic.
 type gridYard struct {
 	*program
-	key  string
-	http *http.Client
+	key    string
+	http   *http.Client
+	header requestHeader // of what is published; nil: none of its own
 }
 
-func startGrid(ctx context.Context, name, dir string) (*gridYard, error) {
-	p, err := startProgram(ctx, name, filepath.Join(dir, "data"))
+// requestHeader is a header of the publication whose events are numbered from first on.
+type requestHeader func(first int) (name, value string)
+
+func startGrid(ctx context.Context, name, dir string, flags ...string) (*gridYard, error) {
+	p, err := startProgram(ctx, name, filepath.Join(dir, "data"), flags...)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +111,9 @@ func (y *gridYard) post(ctx context.Context, first, n int, event func(id string)
 	}
 	request.Header.Set("aeg-sas-key", y.key)
 	request.Header.Set("Content-Type", "application/json")
+	if y.header != nil {
+		request.Header.Set(y.header(first))
+	}
 	response, err := y.http.Do(request)
 	if err != nil {
 		return err

@@ -40,9 +40,9 @@ type program struct {
 	rest   chan struct{} // closed when its output has ended
 }
 
-// startProgram returns when the yard says that it is ready.
-func startProgram(ctx context.Context, name, data string) (*program, error) {
-	return launch(ctx, name, filepath.Dir(data), "--data", data, "--sync", "always", "--amqp", "off")
+// startProgram returns when the yard says that it is ready. Of a flag that is given twice the last counts.
+func startProgram(ctx context.Context, name, data string, flags ...string) (*program, error) {
+	return launch(ctx, name, filepath.Dir(data), append([]string{"--data", data, "--sync", "always", "--amqp", "off"}, flags...)...)
 }
 
 // launch starts a yard with an HTTP listener, in a folder where no configuration file lies, and
