@@ -37,7 +37,7 @@ build: ## Build bin/eventyard
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/eventyard ./cmd/eventyard
 
 .PHONY: test
-test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9, packages, a yard of three nodes, foreign clients
+test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9, packages, traces by the Collector, a yard of three nodes, foreign clients
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go test -race -timeout 20m $$(go list ./... | grep -v -e test/interop $(UNRACED:%=-e '/%$$'))
@@ -46,6 +46,7 @@ test: ## Everything: vet, format, all tests with the race detector, power cuts, 
 	EVENTYARD_TEST_ENGINE=model go test $(MODELLED:%=./%)
 	go test ./internal/storage/jetstream/logs -run TestFaults -storm.seeds 20
 	$(MAKE) packaging
+	$(MAKE) collector
 	$(MAKE) cluster
 	$(MAKE) interop
 
@@ -53,6 +54,11 @@ test: ## Everything: vet, format, all tests with the race detector, power cuts, 
 packaging: ## What people install, as far as this machine goes: a release for Linux (amd64) twice, deb, rpm and image on roots of their own if this is root, all linters; CI=true insists on all (two minutes)
 	cd packaging && go vet ./...
 	cd packaging && go test -count=1 -timeout 20m ./...
+
+.PHONY: collector
+collector: ## Traces from end to end once more, by way of the receiver of OpenTelemetry's own Collector
+	cd test/collector && go vet ./... && go build -o ../../bin/collector .
+	go test -count=1 ./test/traces -collector '$(CURDIR)/bin/collector'
 
 .PHONY: test-nats
 test-nats: ## The conformance of the engine of several nodes, and the tests of services on it, over three NATS servers (SUITES='./hub ./admin' for some)

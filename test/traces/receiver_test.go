@@ -2,10 +2,12 @@ package traces
 
 import (
 	"encoding/hex"
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -15,9 +17,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/eventyard/eventyard/internal/testkit"
+	"github.com/eventyard/eventyard/test/parts"
 )
 
-// receiver takes spans by OTLP over HTTP.
+var collectorProgram = flag.String("collector", "", "the program of test/collector: spans then come through OpenTelemetry's own Collector")
+
+// receiver takes spans by OTLP over HTTP: of the yard, or of the Collector, by which they have gone then.
 type receiver struct {
 	url string
 
@@ -32,7 +37,23 @@ func newReceiver(t *testing.T) *receiver {
 	s := httptest.NewServer(r)
 	t.Cleanup(s.Close)
 	r.url = s.URL
+	if *collectorProgram != "" {
+		r.url = startCollector(t, s.URL)
+	}
 	return r
+}
+
+// startCollector puts the Collector before a receiver, and says where it receives.
+func startCollector(t *testing.T, before string) (url string) {
+	t.Helper()
+	p := parts.NewProgram(t.TempDir(), *collectorProgram, before)
+	t.Cleanup(func() { _ = p.End("TERM") })
+	testkit.Must(t, p.Start(func(printed string) bool {
+		line, _, whole := strings.Cut(printed, "\n")
+		url = line
+		return whole
+	}))
+	return url
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
