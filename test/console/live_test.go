@@ -65,7 +65,7 @@ func TestWhatIsAsItWasIsNotWritten(t *testing.T) {
 	p.await("a stream", `streams.length === 1 && document.querySelectorAll("#tail tr").length === 3`)
 	p.run("say the same, and another", evaluate(`window.written = [];
 		new MutationObserver(all => written.push(...all.map(m => m.target.id || m.target.className))).observe(document.querySelector("main"), {subtree: true, childList: true, characterData: true});
-		streams[0].tell("part", {id: "part-silent", html: "<i id=same>same</i><i id=other>other</i>"});
+		streams[0].tell("part", {id: "part-yard", html: "<i id=same>same</i><i id=other>other</i>"});
 		streams[0].tell("cells", {same: "same", other: "new"}); 0`))
 	p.await("the other", `document.getElementById("other").textContent === "new"`)
 	p.await("that alone", `written.includes("other") && !written.includes("same")`)

@@ -93,6 +93,7 @@ type Console struct {
 	visits  *admission.Quota
 	issuing *admission.Quota
 	sights  *sights
+	yards   keptAnswers // how the yard is as a whole, by who may see it
 	now     func() time.Time
 	// figuresTime is how long a page waits for figures that it can do without.
 	figuresTime time.Duration

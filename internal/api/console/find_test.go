@@ -46,7 +46,7 @@ func TestCounts(t *testing.T) {
 		need("subscription", admin.SeverityWarning), need("subscription", admin.SeverityWarning), need("function", admin.SeverityBroken), need("node", admin.SeverityBroken)}}
 	page := get(h, base+"hubs").Body.String()
 	for _, says := range []string{
-		`Hubs<span class="count ">1,200</span>`, `Topics<span class="count odd">2<span class="only-read"> need you</span>`, `Functions<span class="count bad">1<span class="only-read"> needs you</span>`,
+		`Hubs<span id="part-n-hubs">1,200</span>`, `Topics<span id="part-n-topics"><b class="odd">2<span class="only-read"> need you</span>`, `Functions<span id="part-n-functions"><b class="bad">1<span class="only-read"> needs you</span>`,
 	} {
 		testkit.That(t, strings.Contains(page, says), "the page does not say %s", says)
 	}

@@ -77,7 +77,7 @@ func TestAPageHearsWhatChanged(t *testing.T) {
 			owned <- o
 		}
 		first := wait()
-		for _, part := range []string{"part-head", "part-figures", "part-lanes", "part-rows", "part-silent"} { // the last of which is empty
+		for _, part := range []string{"part-head", "part-figures", "part-lanes", "part-rows", "part-yard"} { // the last of which is empty
 			testkit.That(t, strings.Contains(first, `"id":"`+part+`"`), "the first frame has no %s", part)
 		}
 		testkit.Equal(t, wait(), "", "while nothing changes")

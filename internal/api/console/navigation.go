@@ -2,7 +2,9 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
@@ -17,10 +19,21 @@ type navCount struct {
 	Tone, Said string
 }
 
+// overviewGood is how long what one page has heard of the yard as a whole is good for the streams of all pages
+// that the same may see.
+const overviewGood = 2 * time.Second
+
 // overview is how the yard is as a whole; nil: it is not known in time.
 func (v *visit) overview() *admin.Overview {
 	if v.known != nil || v.asked {
 		return v.known
+	}
+	if v.sight != nil {
+		if kept, ok := v.console.yards.find(v.sees(), v.now); ok {
+			v.known = kept.(*admin.Overview)
+			v.silent.add(v.known.Missing...)
+			return v.known
+		}
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.console.figuresTime)
 	defer cancel()
@@ -28,9 +41,26 @@ func (v *visit) overview() *admin.Overview {
 	if err != nil {
 		return nil
 	}
-	v.known = &o
-	v.silent.add(o.Missing...)
+	v.knows(&o)
 	return &o
+}
+
+// knows takes note of how the yard is, for this page and for those that ask next.
+func (v *visit) knows(o *admin.Overview) {
+	v.known = o
+	v.silent.add(o.Missing...)
+	v.console.yards.keep(v.sees(), keptAnswer{o, v.now.Add(overviewGood)}, v.now)
+}
+
+// sees names what a visit may see of the yard.
+func (v *visit) sees() string { return fmt.Sprint(v.who.Grant.Holder, v.who.Grant.Scopes) }
+
+// frame is what stands around a page of how the yard is: the banner of a full disk, and how much there is.
+func (s *screen) frame(o *admin.Overview) {
+	if o == nil {
+		return
+	}
+	s.Counts, s.Full = countsOf(*o), strings.Join(saying(o, "disk-full"), " ")
 }
 
 // saying are the sentences of some kinds of needs.

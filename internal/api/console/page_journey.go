@@ -130,7 +130,7 @@ func whereabouts(v *visit) url.Values {
 // lookThere has a stream look at an event from now on where it was found.
 func lookThere(v *visit, e *journeyEvent) {
 	if at, err := url.Parse(e.Link); err == nil && v.sight != nil {
-		v.sight.kept.keep(foundAt, keptAnswer{at.Query(), v.now.Add(lookedGood)})
+		v.sight.kept.keep(foundAt, keptAnswer{at.Query(), v.now.Add(lookedGood)}, v.now)
 	}
 }
 

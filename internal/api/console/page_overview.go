@@ -70,7 +70,9 @@ func loadOverview(v *visit) (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.known, v.asked = o, true
+	if v.asked = true; o != nil {
+		v.knows(o)
+	}
 	view := overviewView{Known: o != nil}
 	if lists.late { // a yard of which not all is known is not taken for an empty one
 		view.Looking = waiting(v)
@@ -81,7 +83,6 @@ func loadOverview(v *visit) (*screen, error) {
 	if o == nil {
 		o = &admin.Overview{Whole: true}
 	}
-	v.silent.add(o.Missing...)
 	if !o.Whole {
 		view.Unknown = "Topics and functions are not looked at: your policy does not allow it."
 	}
@@ -161,7 +162,7 @@ func allSubscriptions(v *visit) ([]admin.Subscription, error) {
 	}
 	all, err := v.api.SubscriptionsWithStats(v.ctx, admin.SubscriptionRef{})
 	if err == nil && v.sight != nil && len(all) > subscriptionsListed {
-		v.sight.kept.keep(key, keptAnswer{all, v.now.Add(manyAge)})
+		v.sight.kept.keep(key, keptAnswer{all, v.now.Add(manyAge)}, v.now)
 	}
 	return all, err
 }

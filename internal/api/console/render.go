@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,12 +24,11 @@ type templates struct {
 	parts []string
 }
 
-const (
-	// shared begins the names of files that belong to no page.
-	shared = "_"
-	// silentPart is the part that all live pages have.
-	silentPart = "silent"
-)
+// shared begins the names of files that belong to no page.
+const shared = "_"
+
+// framed are the parts that all live pages have: what stands around them is as live as they are.
+var framed = []string{"yard", "n-hubs", "n-topics", "n-functions"}
 
 func parseTemplates(a *assets) map[string]*templates {
 	names, err := fs.Glob(templateFiles, "templates/*.html")
@@ -45,12 +45,12 @@ func parseTemplates(a *assets) map[string]*templates {
 		set := template.Must(template.Must(all.Clone()).ParseFS(templateFiles, file))
 		page := &templates{set: set}
 		for _, t := range set.Templates() {
-			if part, ok := strings.CutPrefix(t.Name(), "part-"); ok && part != silentPart {
+			if part, ok := strings.CutPrefix(t.Name(), "part-"); ok && !slices.Contains(framed, part) {
 				page.parts = append(page.parts, part)
 			}
 		}
 		if len(page.parts) > 0 {
-			page.parts = append(page.parts, silentPart)
+			page.parts = append(page.parts, framed...)
 		}
 		pages[name] = page
 	}

@@ -2,10 +2,13 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/eventyard/eventyard/admin"
 )
 
 // sights are the pages that streams are about. All who look at the same page with the same rights share
@@ -26,6 +29,7 @@ type sight struct {
 	mu    sync.Mutex
 	taken time.Time // guarded by mu, as all that follows
 	last  *snapshot
+	known *admin.Overview // how the yard was when that was last known; nil: it never was
 }
 
 // keptAnswers are those of the API that a page need not ask for again yet.
@@ -77,6 +81,8 @@ func (l *sight) see(at *visit, oldest time.Duration) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.known = cmp.Or(at.overview(), l.known)
+	s.frame(l.known)
 	s.Now, s.grant, s.Silent = at.now, at.who.Grant, at.silent.sentence()
 	shown, err := at.console.pages[l.page.template].snapshot(s)
 	if err != nil {
@@ -97,7 +103,7 @@ func remembered[T any](v *visit, key string, good time.Duration, ask func() (T, 
 	}
 	value, err := ask()
 	if err == nil {
-		v.sight.kept.keep(key, keptAnswer{value, v.now.Add(good)})
+		v.sight.kept.keep(key, keptAnswer{value, v.now.Add(good)}, v.now)
 	}
 	return value, err
 }
@@ -106,18 +112,24 @@ func remembered[T any](v *visit, key string, good time.Duration, ask func() (T, 
 func (k *keptAnswers) find(key string, now time.Time) (any, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	maps.DeleteFunc(k.all, func(_ string, a keptAnswer) bool { return !now.Before(a.until) })
+	k.forgetLocked(now)
 	found, ok := k.all[key]
 	return found.value, ok
 }
 
-func (k *keptAnswers) keep(key string, a keptAnswer) {
+func (k *keptAnswers) keep(key string, a keptAnswer, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.forgetLocked(now)
 	if k.all == nil {
 		k.all = map[string]keptAnswer{}
 	}
 	k.all[key] = a
+}
+
+// forgetLocked drops what is not good any more.
+func (k *keptAnswers) forgetLocked(now time.Time) {
+	maps.DeleteFunc(k.all, func(_ string, a keptAnswer) bool { return !now.Before(a.until) })
 }
 
 // snapshot is what a page shows at one moment, without what is whole until somebody needs it.

@@ -79,7 +79,7 @@ func TestANodeThatDoesNotAnswerIsNamedInTime(t *testing.T) {
 		silence(answers)
 		api.mu.Unlock()
 		back := wait()
-		testkit.That(t, strings.Contains(back, `{"html":"","id":"part-silent"}`), "the stream still names nodes: %s", back)
+		testkit.That(t, strings.Contains(back, `{"html":"","id":"part-yard"}`), "the stream still names nodes: %s", back)
 		cancel()
 		<-ended
 	})

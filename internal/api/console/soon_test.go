@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -38,21 +39,29 @@ func slowConsole(t *testing.T, answers map[string]any, takes time.Duration, path
 	return h
 }
 
-// streamed is what the stream of a page sends in so long a time.
-func streamed(t *testing.T, h http.Handler, path string, lasts time.Duration) string {
+// streaming opens the stream of a page, in a bubble, until the test ends. What it gives waits so long, and gives
+// what was sent since it was last called.
+func streaming(t *testing.T, h http.Handler, path string) (wait func(time.Duration) string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &listener{ResponseRecorder: httptest.NewRecorder()}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		h.ServeHTTP(l, httptest.NewRequestWithContext(ctx, http.MethodGet, livePath+"?at="+strings.ReplaceAll(strings.ReplaceAll(path, "%", "%25"), "&", "%26"), nil))
+		h.ServeHTTP(l, httptest.NewRequestWithContext(ctx, http.MethodGet, livePath+"?at="+url.QueryEscape(path), nil))
 	}()
-	time.Sleep(lasts)
-	synctest.Wait()
-	cancel()
-	<-ended
-	return l.take()
+	t.Cleanup(func() { cancel(); <-ended })
+	return func(lasts time.Duration) string {
+		time.Sleep(lasts)
+		synctest.Wait()
+		return l.take()
+	}
+}
+
+// streamed is what the stream of a page sends in so long a time.
+func streamed(t *testing.T, h http.Handler, path string, lasts time.Duration) string {
+	t.Helper()
+	return streaming(t, h, path)(lasts)
 }
 
 // V4: a page whose facts take seconds is there within 300 ms and says that it is still looking; its stream fills

@@ -109,11 +109,7 @@ func (v *visit) fill(s *screen) {
 	}
 	if v.who.Grant.Holder != "" {
 		s.Yard, _ = v.api.Info(v.ctx)
-		if o := v.overview(); o != nil {
-			s.Counts = countsOf(*o)
-			s.Full = strings.Join(saying(o, "disk-full"), " ")
-			v.silent.add(o.Missing...)
-		}
+		s.frame(v.overview())
 	}
 	s.Silent = v.silent.sentence()
 }
