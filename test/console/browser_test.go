@@ -100,10 +100,11 @@ func (p *page) run(what string, actions ...chromedp.Action) {
 	}
 }
 
-// open goes to a page and waits until its script has begun.
+// open goes to a page and waits until its script has begun, and all of it is there: on a busy machine it may come
+// by its stream.
 func (p *page) open(path string) {
 	p.t.Helper()
-	p.run("open "+path, chromedp.Navigate(p.base+path), chromedp.WaitReady("main"))
+	p.run("open "+path, chromedp.Navigate(p.base+path), chromedp.WaitReady("main"), chromedp.WaitNotPresent(".looking"))
 }
 
 // await waits until a script's expression is true. It asks again and again: a script that waits in the

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
@@ -93,7 +94,8 @@ type Console struct {
 	visits  *admission.Quota
 	issuing *admission.Quota
 	sights  *sights
-	yards   keptAnswers // how the yard is as a whole, by who may see it
+	yards   keptAnswers                // how the yard is as a whole, by who may see it
+	info    atomic.Pointer[admin.Info] // which yard it is; nil: not known yet
 	now     func() time.Time
 	// figuresTime is how long a page waits for figures that it can do without.
 	figuresTime time.Duration

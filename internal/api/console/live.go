@@ -48,18 +48,6 @@ type page struct {
 	every time.Duration
 }
 
-// serve answers with the page.
-func (p *page) serve(v *visit) error {
-	s, err := p.load(v)
-	if err != nil {
-		return err
-	}
-	if len(v.console.pages[cmp.Or(s.template, p.template)].parts) > 0 && !s.still {
-		s.Path = cmp.Or(s.Path, v.r.URL.RequestURI())
-	}
-	return v.show(cmp.Or(s.status, http.StatusOK), cmp.Or(s.template, p.template), s)
-}
-
 // live is the stream of a page: what has changed of it, in the order of its parts, newest state only.
 // Nothing queues: a slow browser gets fewer frames.
 func (c *Console) live(v *visit) error {
@@ -68,6 +56,7 @@ func (c *Console) live(v *visit) error {
 		return err
 	}
 	s := newStream(v)
+	s.whole = strings.HasSuffix(v.r.URL.Query().Get("at"), wholeMark)
 	giveBack, err := c.streams.Take(v.who.Grant.Account(), 1)
 	if err != nil {
 		s.end(err)
@@ -101,7 +90,7 @@ func (c *Console) live(v *visit) error {
 
 // pageAt finds the page that a stream is for.
 func (c *Console) pageAt(v *visit) (*page, *visit, error) {
-	target, err := url.ParseRequestURI(v.r.URL.Query().Get("at"))
+	target, err := url.ParseRequestURI(strings.TrimSuffix(v.r.URL.Query().Get("at"), wholeMark))
 	if err != nil || target.Host != "" || !strings.HasPrefix(target.Path, base) {
 		return nil, nil, notHere(v.r)
 	}
@@ -147,6 +136,8 @@ type stream struct {
 	state, said string
 	since       time.Time
 	first       bool
+	// whole: the page has nothing yet, and is sent more than its parts at first.
+	whole bool
 }
 
 func newStream(v *visit) *stream {
@@ -216,11 +207,19 @@ func (s *stream) turn(l *sight, at *visit, oldest time.Duration) error {
 
 // send writes the difference between a page and what the browser has of it.
 func (s *stream) send(shown *snapshot) error {
+	if s.whole {
+		html, err := shown.whole("main")
+		if err != nil {
+			return err
+		}
+		s.part(wholePart, html)
+		s.whole, s.first = false, false // how things are was not said yet
+	}
 	cells, points := map[string]string{}, map[string][]any{}
 	for _, part := range shown.parts {
 		if known, sent := s.bare[part.name]; !sent || known != part.bare { // what is empty by now may not have been when the page was made
 			s.bare[part.name] = part.bare
-			html, err := shown.whole(part.name)
+			html, err := shown.whole("part-" + part.name)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,11 +30,7 @@ func (v *visit) overview() *admin.Overview {
 		return v.known
 	}
 	if v.sight != nil {
-		if kept, ok := v.console.yards.find(v.sees(), v.now); ok {
-			v.known = kept.(*admin.Overview)
-			v.silent.add(v.known.Missing...)
-			return v.known
-		}
+		return v.overviewForStream()
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.console.figuresTime)
 	defer cancel()
@@ -45,11 +42,39 @@ func (v *visit) overview() *admin.Overview {
 	return &o
 }
 
+// overviewForStream asks once for all streams, and the less often the longer it takes: what a page is about waits
+// meanwhile. Where nobody answers it is as it was when that was last known. The sight's mu is held.
+func (v *visit) overviewForStream() *admin.Overview {
+	v.asked = true
+	o, known := (*admin.Overview)(nil), false
+	if kept, ok := v.console.yards.find(v.sees(), v.now); ok {
+		o, known = kept.(*admin.Overview), true
+	}
+	if !known {
+		began := time.Now()
+		ctx, cancel := soon(v)
+		defer cancel()
+		if found, err := v.api.Overview(ctx); err == nil {
+			o = &found
+		}
+		good := max(overviewGood, 5*time.Since(began))
+		v.console.yards.keep(v.sees(), keptAnswer{o, v.now.Add(good)}, v.now)
+	}
+	if o = cmp.Or(o, v.sight.known); o != nil {
+		v.known, v.sight.known = o, o
+		v.silent.add(o.Missing...)
+	}
+	return o
+}
+
 // knows takes note of how the yard is, for this page and for those that ask next.
 func (v *visit) knows(o *admin.Overview) {
 	v.known = o
 	v.silent.add(o.Missing...)
 	v.console.yards.keep(v.sees(), keptAnswer{o, v.now.Add(overviewGood)}, v.now)
+	if v.sight != nil {
+		v.sight.known = o
+	}
 }
 
 // sees names what a visit may see of the yard.

@@ -45,7 +45,7 @@ var fileNames = strings.NewReplacer("/", "_", "?", "_", "&", "_", "=", "-")
 var elements = map[string]bool{}
 
 func init() {
-	for _, name := range strings.Fields(`html head meta title link script body a div span aside nav ul ol li header main footer section form input
+	for _, name := range strings.Fields(`html head meta title link script noscript body a div span aside nav ul ol li header main footer section form input
 		button select option textarea label table thead tbody tr th td dl dt dd h1 h2 p b em strong article h3 del small code mark kbd pre br dialog time svg use rect g path line text circle details summary`) {
 		elements[name] = true
 	}

@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"maps"
 	"sync"
@@ -81,7 +80,7 @@ func (l *sight) see(at *visit, oldest time.Duration) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.known = cmp.Or(at.overview(), l.known)
+	at.overview()
 	s.frame(l.known)
 	s.Now, s.grant, s.Silent = at.now, at.who.Grant, at.silent.sentence()
 	shown, err := at.console.pages[l.page.template].snapshot(s)
@@ -140,7 +139,7 @@ type snapshot struct {
 	mu   sync.Mutex
 	page *templates        // guarded by mu, as all that follows
 	of   *screen           // its cells are set by who renders it
-	html map[string]string // by part, those that were needed
+	html map[string]string // by template, those that were needed
 }
 
 // renderedPart is a part without its cells, and what these are.
@@ -155,7 +154,7 @@ func (t *templates) snapshot(of *screen) (*snapshot, error) {
 	s := &snapshot{state: of.State, page: t, of: of, html: map[string]string{}}
 	for _, part := range t.parts {
 		of.cells = &cells{values: map[string]string{}, lines: map[string]line{}, feeds: map[string]feed{}, bare: true}
-		bare, err := t.render(part, of)
+		bare, err := t.render("part-"+part, of)
 		if err != nil {
 			return nil, err
 		}
@@ -164,23 +163,23 @@ func (t *templates) snapshot(of *screen) (*snapshot, error) {
 	return s, nil
 }
 
-// whole is a part with its cells.
-func (s *snapshot) whole(part string) (string, error) {
+// whole is a template of the page with its cells.
+func (s *snapshot) whole(name string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if html, ok := s.html[part]; ok {
+	if html, ok := s.html[name]; ok {
 		return html, nil
 	}
 	s.of.cells = &cells{}
-	html, err := s.page.render(part, s.of)
+	html, err := s.page.render(name, s.of)
 	if err == nil {
-		s.html[part] = html
+		s.html[name] = html
 	}
 	return html, err
 }
 
-func (t *templates) render(part string, of *screen) (string, error) {
+func (t *templates) render(name string, of *screen) (string, error) {
 	var html bytes.Buffer
-	err := t.set.ExecuteTemplate(&html, "part-"+part, of)
+	err := t.set.ExecuteTemplate(&html, name, of)
 	return html.String(), err
 }

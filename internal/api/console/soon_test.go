@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -86,6 +87,22 @@ func TestWhatIsSlowComesByTheStream(t *testing.T) {
 		"an event that is in no topic": {many, "events?id=7c1d-e0", []string{"/journey"}, "Still looking", "Not found", "It is not there"},
 		"a text among events":          {fixed(), "hubs/sensors/events?find=glass", []string{"partitions/0/events"}, "Still looking", "Nothing found", "<mark>glass</mark>"},
 		"the hubs of the yard":         {fixed(), "", []string{"/hubs"}, "the page fills itself", "An empty yard", "aggregator"},
+		"a hub":                        {fixed(), "hubs/sensors", []string{"/sensors"}, "Still looking", "Kept", "part-whole"},
+		"the partitions of a hub":      {fixed(), "hubs/sensors", []string{"/partitions"}, "Still looking", "Kept", "Keeps events for "},
+		"a group":                      {fixed(), "hubs/sensors/groups/aggregator", []string{"/ownership"}, "Still looking", "Who owns what", "Who owns what"},
+		"the list of hubs":             {fixed(), "hubs", []string{"/hubs"}, "Still looking", "No hub yet", "A hub is a log of events"},
+		"the groups of a hub":          {fixed(), "hubs/sensors/groups", []string{"/sensors"}, "Still looking", "New group", "New group"},
+		"the events of a hub":          {fixed(), "hubs/sensors/events", []string{"/sensors"}, "Still looking", "Nothing found", "part-whole"},
+		"the list of topics":           {fixed(), "topics", []string{"/topics"}, "Still looking", "No topic yet", "company"},
+		"their subscriptions":          {fixed(), "topics", []string{"/subscriptions"}, "Still looking", "No topic yet", "company"},
+		"a topic":                      {fixed(), "topics/alarms", []string{"/alarms"}, "Still looking", "company", "company"},
+		"a subscription":               {fixed(), "topics/alarms/subscriptions/company", []string{"/company"}, "Still looking", "hooks.example", "hooks.example"},
+		"the list of functions":        {fixed(), "functions", []string{"/functions"}, "Still looking", "No function yet", "elsewhere"},
+		"their circuits":               {fixed(), "functions", []string{"/circuits"}, "Still looking", "No function yet", "elsewhere"},
+		"a function":                   {fixed(), "functions/score", []string{"/functions/score"}, "Still looking", "Waiting", "Stopped: 101 failures"},
+		"who may do what":              {fixed(), "access", []string{"/policies"}, "Still looking", "first-key", "gateway"},
+		"what has changed":             {fixed(), "activity", []string{"/activity"}, "Still looking", "hub created", "part-whole"},
+		"where it is kept":             {fixed(), "storage", []string{"/cluster"}, "Still looking", "yard-1 is lost", "part-whole"},
 		"the yard as a whole":          {fixed(), "", []string{"/overview"}, "Still looking.", "Nothing needs you", "part-figures"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,12 +118,53 @@ func TestWhatIsSlowComesByTheStream(t *testing.T) {
 				testkit.That(t, !strings.Contains(page, tt.lack), "it says %q", tt.lack)
 				testkit.That(t, strings.Contains(page, "data-live="), "it has no stream")
 				testkit.That(t, strings.Contains(page, "wait=yes"), "it does not lead to the page that waits")
-				testkit.That(t, strings.Contains(streamed(t, h, base+tt.path, 30*time.Second), jsonText(t, tt.comes)), "its stream does not say %q", tt.comes)
+				testkit.That(t, strings.Contains(streamed(t, h, liveOf(t, page), 30*time.Second), jsonText(t, tt.comes)), "its stream does not say %q", tt.comes)
 				wait := get(h, more(base+tt.path, "wait", "yes")).Body.String()
 				testkit.That(t, !strings.Contains(wait, tt.has), "the page that waits says %q", tt.has)
 			})
 		})
 	}
+}
+
+// liveOf is the address that a page gives its stream.
+func liveOf(t *testing.T, page string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(page, `data-live="`)
+	path, _, found := strings.Cut(rest, `"`)
+	testkit.That(t, found, "the page has no stream")
+	return html.UnescapeString(path)
+}
+
+// V4: nor does a page wait to be told which yard it is and how that is: it says the former as it was, and its
+// stream the latter.
+func TestWhatStandsAroundAPageDoesNotHoldIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := slowConsole(t, fixed(), 2*time.Second, "/api/v1", "/overview")
+		began := time.Now()
+		page := get(h, base+"hubs").Body.String()
+		testkit.That(t, time.Since(began) <= figuresTime, "it takes %s", time.Since(began))
+		testkit.That(t, strings.Contains(page, "sensors") && !strings.Contains(page, "Still looking"), "the page has no list")
+		testkit.That(t, strings.Contains(streamed(t, h, liveOf(t, page), 10*time.Second), jsonText(t, `<b class="odd">`)), "the stream does not say how many need somebody")
+		testkit.That(t, strings.Contains(get(h, base+"hubs?wait=yes").Body.String(), "<b>home-yard</b>"), "the page that waits does not say which yard it is")
+		testkit.That(t, strings.Contains(get(h, base+"hubs").Body.String(), "<b>home-yard</b>"), "it is not remembered which yard it is")
+	})
+}
+
+// V4: a page that came without anything, and its stream, follow on as any other does; and a browser without a
+// script goes by itself where all of it is.
+func TestAPageThatCameLateIsKeptLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := fixed()
+		h := slowConsole(t, answers, time.Second, "/ownership")
+		page := get(h, base+"hubs/sensors/groups/aggregator").Body.String()
+		testkit.That(t, strings.Contains(page, `<noscript><meta http-equiv="refresh" content="0;url=/console/hubs/sensors/groups/aggregator?wait=yes"></noscript>`), "without a script it stays as it is")
+		testkit.That(t, strings.Contains(page, `<a href="/console/hubs">Hubs</a></li><li><span aria-current="page">aggregator</span>`), "it does not say where one is")
+		wait := streaming(t, h, liveOf(t, page))
+		first := wait(10 * time.Second)
+		testkit.Equal(t, strings.Count(first, `"id":"part-whole"`), 1, "how often the page is sent whole")
+		testkit.That(t, strings.Contains(first, "event: cells"), "it is not kept live: %s", first)
+		testkit.That(t, !strings.Contains(get(h, base+"hubs").Body.String(), "noscript"), "a page that is whole leads away")
+	})
 }
 
 // jsonText is a text as a frame of a stream has it.

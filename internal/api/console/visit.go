@@ -75,6 +75,7 @@ type screen struct {
 	Full        string // which disk is, in a sentence; empty: none is known to be
 	Silent      string // which nodes do not answer, in a sentence; empty: all do
 	Address     string // that of the yard, for links that are given to others
+	Waits       string // the same page when all of it is known, where a browser without a script goes at once; empty: it is whole
 	Now         time.Time
 	*cells
 
@@ -108,10 +109,21 @@ func (v *visit) fill(s *screen) {
 		s.cells = &cells{}
 	}
 	if v.who.Grant.Holder != "" {
-		s.Yard, _ = v.api.Info(v.ctx)
+		s.Yard = v.info()
 		s.frame(v.overview())
 	}
 	s.Silent = v.silent.sentence()
+}
+
+// info is which yard this is, or was when that was last known.
+func (v *visit) info() admin.Info {
+	info, err := v.api.Info(v.ctx)
+	if err == nil {
+		v.console.info.Store(&info)
+	} else if known := v.console.info.Load(); known != nil {
+		return *known
+	}
+	return info
 }
 
 // show answers with a page.

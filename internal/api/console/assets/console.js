@@ -54,4 +54,5 @@ hideSecrets();
 keys();
 switchTimes();
 hold();
+document.addEventListener("yard:changed", hold); // of a page that has come whole
 if (document.body.dataset.live) follow(document.body.dataset.live);

@@ -5,7 +5,8 @@ const top = 200; // pixels from where on somebody reads
 
 export function hold() {
   const list = document.querySelector("[data-held]");
-  if (!list) return;
+  if (!list || list.dataset.holds) return;
+  list.dataset.holds = "yes";
   const button = document.createElement("button");
   button.type = "button";
   button.className = "btn main held";
