@@ -35,6 +35,14 @@ type CircuitState struct {
 	Errors []Failure  `json:"errors,omitempty"`
 	// Probes are those of this incident that failed.
 	Probes int `json:"failedProbes,omitempty"`
+	// Trying is the event that By tries while the circuit is half-open; nil: that is not known, or not yet.
+	Trying *TriedEvent `json:"trying,omitempty"`
+}
+
+// TriedEvent is where the event is that is tried, in the hub of the function.
+type TriedEvent struct {
+	Partition string `json:"partition"`
+	Sequence  int64  `json:"sequence"`
 }
 
 // Failure is one failure of a function.

@@ -17,6 +17,7 @@ func (r *round) probe(pass circuit.Pass) error {
 	r.split()
 	u, notifies := r.parts[0].Unit, false
 	var out outcome
+	r.w.fn.circuit.Trying(pass, r.w.part.ID(), u.Events.First())
 	err := r.attempt(u, true, func(o outcome) error {
 		switch out = o; {
 		case out.cancelled:

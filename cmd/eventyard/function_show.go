@@ -120,6 +120,9 @@ func addCircuit(p entries, s admin.CircuitState) {
 		by = ", by " + oneLine(s.By)
 	}
 	p.add("circuit", "%s", text+circuitReason(s, by))
+	if s.Trying != nil {
+		p.add("tries", "partition %s, event %d", oneLine(s.Trying.Partition), s.Trying.Sequence)
+	}
 	for i, e := range s.Errors {
 		if i > 0 && e.Error == s.Errors[i-1].Error {
 			p.add("", "%s  partition %s, event %d: the same", showTime(e.At), e.Partition, e.Sequence)

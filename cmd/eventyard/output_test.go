@@ -226,6 +226,19 @@ func TestFailuresOfACircuitInWords(t *testing.T) {
 	}
 }
 
+// F7: who tries which event is told of a circuit that is half-open, where it is known.
+func TestWhatAHalfOpenCircuitTries(t *testing.T) {
+	show := func(s admin.CircuitState) string {
+		var out strings.Builder
+		testkit.Must(t, printCircuit(&out, admin.Circuit{Function: "billing", CircuitState: s}))
+		return out.String()
+	}
+	one := admin.CircuitState{State: "half-open", By: "yard-1"}
+	testkit.That(t, !strings.Contains(show(one), "tries "), "it tries something that is not known: %s", show(one))
+	one.Trying = &admin.TriedEvent{Partition: "7", Sequence: 41}
+	testkit.That(t, strings.Contains(show(one), "partition 7, event 41"), "it does not say what is tried: %s", show(one))
+}
+
 // No name breaks a table, whatever is in it: Kafka's groups may be called anything.
 func TestTablesShowNamesInOneLine(t *testing.T) {
 	var b bytes.Buffer

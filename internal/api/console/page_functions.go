@@ -97,6 +97,7 @@ type functionView struct {
 	Poison           []admin.PoisonEvent
 	PoisonHub        string
 	Settings         []pair
+	Tried            string // the page of the event that is tried; empty: it is not known which
 	Behind           string
 	Chart            *chart
 	Timeline         *timeline
@@ -127,7 +128,7 @@ func loadFunction(v *visit) (*screen, error) {
 	if err != nil && !notThere(err) { // before its first failure it may have none
 		return nil, err
 	}
-	c.CircuitState = f.Circuit
+	c.CircuitState, c.Hub = f.Circuit, f.Hub
 	view := newFunctionView(c)
 	view.Name, view.Hub, view.Group, view.Function, view.Lag, view.Failures = f.Name, f.Hub, f.Group, &f, f.Lag, f.Failures
 	view.State, view.Tone, view.Settings = f.State, toneOfState(f.State), settingsOf(f)
@@ -188,6 +189,9 @@ func newFunctionView(c admin.Circuit) functionView {
 		view.Instances = append(view.Instances, instanceRow{name, n, 120 * float64(n) / float64(most)})
 	}
 	view.Sentence = view.sentence()
+	if e := c.Trying; e != nil {
+		view.Tried = at("hubs", c.Hub, "partitions", e.Partition, "events", strconv.FormatInt(e.Sequence, 10))
+	}
 	return view
 }
 
@@ -196,6 +200,8 @@ func (f functionView) sentence() string {
 	switch {
 	case !f.Stopped:
 		return ""
+	case f.State == "half-open" && f.Circuit.Trying != nil:
+		return fmt.Sprintf("%s tries event %s of partition %s", orWord(f.Circuit.By, "One instance"), number(f.Circuit.Trying.Sequence), f.Circuit.Trying.Partition)
 	case f.State == "half-open":
 		return orWord(f.Circuit.By, "One instance") + " tries one event"
 	case f.Circuit.Reason != "":

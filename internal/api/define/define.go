@@ -200,6 +200,9 @@ func ShowState(r breaker.Record) admin.CircuitState {
 	if s.State == "" {
 		s.State = string(breaker.Closed)
 	}
+	if r.Tries != nil {
+		s.Trying = &admin.TriedEvent{Partition: r.Tries.Partition, Sequence: r.Tries.Sequence}
+	}
 	for _, one := range r.Samples {
 		s.Errors = append(s.Errors, admin.Failure{At: one.At.UTC(), Partition: one.Partition, Sequence: one.Sequence, Error: one.Error})
 	}

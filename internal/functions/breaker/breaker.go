@@ -36,6 +36,12 @@ type Sample struct {
 	Error     string    `json:"error"`
 }
 
+// Event is where an event is, in the hub of a function.
+type Event struct {
+	Partition string `json:"partition"`
+	Sequence  int64  `json:"sequence"`
+}
+
 // Record is the circuit's state, one entry that all instances share and change by
 // compare-and-set. The zero Record is a closed circuit that was never open.
 type Record struct {
@@ -59,6 +65,8 @@ type Record struct {
 	// incident.
 	Prober string `json:"prober,omitempty"`
 	Trips  int    `json:"trips,omitempty"`
+	// Tries is the event that the prober tries; nil: that is not known, as in records of a release before.
+	Tries *Event `json:"tries,omitempty"`
 	// Untried: the last probe was given back without a call, so that the next need not wait as
 	// long.
 	Untried bool `json:"untried,omitempty"`

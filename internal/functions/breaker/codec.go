@@ -66,6 +66,8 @@ func (r Record) check() error {
 		return fmt.Errorf("decided %v", r.Decided)
 	case len(r.Incident) > maxNameBytes || len(r.Prober) > maxNameBytes:
 		return fmt.Errorf("an incident of %d bytes and a prober of %d", len(r.Incident), len(r.Prober))
+	case r.Tries != nil && (r.Tries.Sequence < 0 || len(r.Tries.Partition) > maxNameBytes):
+		return fmt.Errorf("event %d of a partition of %d bytes is tried", r.Tries.Sequence, len(r.Tries.Partition))
 	}
 	return nil
 }

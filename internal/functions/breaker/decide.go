@@ -119,7 +119,7 @@ func (r Record) begin(incident string, now time.Time) Record {
 func (r Record) next(s State, by, reason string, now time.Time) Record {
 	r.State, r.Term = s, r.Term+1
 	r.Since, r.By, r.Reason = clock(now), cut(by, maxByBytes), cut(reason, maxReasonBytes)
-	r.Prober, r.Untried = "", false
+	r.Prober, r.Tries, r.Untried = "", nil, false
 	return r
 }
 

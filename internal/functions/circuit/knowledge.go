@@ -295,6 +295,17 @@ func (k *knowledge) endUnwanted() {
 	}
 }
 
+// tries notes which event the probe of a pass tries, of which the others hear soon; false: it is over.
+func (k *knowledge) tries(p Pass, e breaker.Event) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !p.Probe || k.probe.stage != taken || k.probe.term != p.Term {
+		return false
+	}
+	k.probe.tries, k.probe.seen = &e, time.Now().Add(triesAfter-proveEvery)
+	return true
+}
+
 // proven notes that the others have heard that the probe is under way.
 func (k *knowledge) proven() {
 	k.mu.Lock()

@@ -24,6 +24,8 @@ type probe struct {
 	term  int64
 	// since is when it was taken, seen when the others last heard that it is under way.
 	since, seen time.Time
+	// tries is the event; nil: nobody has said.
+	tries *breaker.Event
 	// How it ended: not tried, or with ok and reason.
 	untried, ok bool
 	reason      string
@@ -43,6 +45,8 @@ const (
 const (
 	proveEvery = breaker.ProbeDeadline / 4
 	proveUntil = 400 * time.Second
+	// triesAfter is how long a probe lasts of which the others hear what it tries: most are over by then.
+	triesAfter = 250 * time.Millisecond
 )
 
 // after is the probe when the record is of a new term.
@@ -100,6 +104,13 @@ func (m *Member) Probed(ctx context.Context, p Pass, ok bool, s breaker.Sample) 
 	}
 }
 
+// Trying tells which event a probe tries, for the others to see if it takes long. It does not wait until they do.
+func (m *Member) Trying(p Pass, partition string, sequence int64) {
+	if m.tries(p, breaker.Event{Partition: partition, Sequence: sequence}) {
+		m.wakeRun()
+	}
+}
+
 // Returned gives a probe back untried. Run stores that; where it has ended, this does, and takes a
 // moment.
 func (m *Member) Returned(p Pass) {
@@ -125,7 +136,7 @@ func (m *Member) settle(ctx context.Context) error {
 	return m.change(ctx, func(r breaker.Record) (breaker.Record, bool) { return m.probing().record(r, m.cfg.Instance) })
 }
 
-// prove writes the record again as it is, for the others to see that the prober lives.
+// prove writes the record again as it is, for the others to see that the prober lives, and what it tries.
 func (m *Member) prove(ctx context.Context) error {
 	if due, ok := m.probing().proofDue(); !ok || time.Now().Before(due) {
 		return nil
@@ -133,7 +144,9 @@ func (m *Member) prove(ctx context.Context) error {
 	_, before := m.present()
 	err := m.change(ctx, func(r breaker.Record) (breaker.Record, bool) {
 		_, version := m.present()
-		return r, version == before && m.probing().stage == taken
+		now := m.probing()
+		r.Tries = now.tries
+		return r, version == before && now.stage == taken
 	})
 	if err == nil {
 		m.proven()

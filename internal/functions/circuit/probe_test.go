@@ -202,6 +202,24 @@ func TestAProberThatComesBackTakesItsProbeUp(t *testing.T) { // F7
 	})
 }
 
+func TestTheOthersHearWhatALongProbeTries(t *testing.T) { // F7, V4
+	inWorld(t, probes, func(t *testing.T, w *world) {
+		all, first := probing(t, w, "a", "b")
+		testkit.MustThat(t, w.stored().Tries == nil, "it tries %v before that was said", w.stored().Tries)
+		all[0].Trying(Pass{Term: first.Term - 1, Probe: true}, "1", 2) // of a probe that is over
+		all[0].Trying(first, "7", 41)
+		pass(triesAfter / 2)
+		testkit.MustThat(t, w.stored().Tries == nil, "a probe that may soon be over is written")
+		pass(2 * time.Second)
+		tries := w.stored().Tries
+		testkit.MustThat(t, tries != nil && *tries == breaker.Event{Partition: "7", Sequence: 41}, "it tries %v", tries)
+		pass(3 * breaker.ProbeDeadline)
+		testkit.MustThat(t, w.stored().Term == first.Term && w.stored().Tries != nil, "%+v", w.stored())
+		all[0].probed(first, false)
+		testkit.MustThat(t, w.stored().State == breaker.Open && w.stored().Tries == nil, "%+v", w.stored())
+	})
+}
+
 func TestALongProbeIsNotTakenOver(t *testing.T) { // F7
 	inWorld(t, probes, func(t *testing.T, w *world) {
 		all, first := probing(t, w, "a", "b")

@@ -22,6 +22,7 @@ const (
 func trimmed(r breaker.Record) breaker.Record {
 	r.State = cmp.Or(r.State, breaker.Closed)
 	r.By, r.Reason, r.Prober = oneLine(r.By, maxNameBytes), oneLine(r.Reason, maxReasonBytes), ""
+	r.Tries = nil
 	r.Samples = slices.Clone(r.Samples)
 	slices.SortStableFunc(r.Samples, func(a, b breaker.Sample) int { return b.At.Compare(a.At) })
 	r.Samples = r.Samples[:min(len(r.Samples), maxSamples):min(len(r.Samples), maxSamples)]
