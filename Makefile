@@ -40,6 +40,7 @@ build: ## Build bin/eventyard
 test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9, packages, traces by the Collector, a yard of three nodes, foreign clients
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
+	go vet -tags noconsole ./server ./cmd/eventyard
 	go test -race -timeout 20m $$(go list ./... | grep -v -e test/interop $(UNRACED:%=-e '/%$$'))
 	go test -timeout 20m $(UNRACED:%=./%)
 	go test ./server ./internal/storage -run Peer
