@@ -66,9 +66,9 @@ func stateOf(p admin.OwnedPartition, foreign map[string]string, left, now time.T
 		}
 		return s
 	case !p.Alive && p.Renewed != nil:
-		return rowState{"bad", "lease expired " + span(now.Sub(p.Renewed.Add(aliveFor)).Truncate(time.Second)) + " ago", "Its owner has not renewed it: any other instance may take it over."}
+		return rowState{"bad", "not seen for " + span(now.Sub(p.Renewed.Time).Truncate(time.Second)), "Its owner has not renewed it: any other instance may take it over."}
 	case !p.Alive:
-		return rowState{"bad", "lease expired", "Its owner has not renewed it: any other instance may take it over."}
+		return rowState{"bad", "not seen", "Its owner has not renewed it: any other instance may take it over."}
 	case foreign[p.Owner] != "":
 		return rowState{"", foreign[p.Owner], "The yard keeps no lease of it: what keeps readers apart is not known here."}
 	case blocks > 0:

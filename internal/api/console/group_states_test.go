@@ -25,7 +25,7 @@ func TestSmallStatesOfPartitions(t *testing.T) {
 		"all is well":                  {p: lease},
 		"nobody's, with nothing to do": {p: admin.OwnedPartition{Partition: "0"}, want: rowState{"", "", "No instance has it."}},
 		"nobody's for a while":         {p: admin.OwnedPartition{Partition: "0", LagEvents: new(int64(3))}, left: before(18 * time.Second), want: rowState{"bad", "for 18 s", "Nobody reads it, and events wait."}},
-		"a lease that has run out":     {p: with(func(p *admin.OwnedPartition) { p.Alive, p.Renewed = false, apiTime(72*time.Second) }), want: rowState{"bad", "lease expired 12 s ago", "Its owner has not renewed it: any other instance may take it over."}},
+		"a lease that has run out":     {p: with(func(p *admin.OwnedPartition) { p.Alive, p.Renewed = false, apiTime(72*time.Second) }), want: rowState{"bad", "not seen for 1 min 12 s", "Its owner has not renewed it: any other instance may take it over."}},
 		"its own reader":               {p: with(func(p *admin.OwnedPartition) { p.Readers = []admin.Reader{{Name: "one", Epoch: new(int64(11))}} })},
 		"a reader with a higher epoch": {p: with(func(p *admin.OwnedPartition) { p.Readers = []admin.Reader{{Name: "old", Epoch: new(int64(40))}} }),
 			want: rowState{"bad", "kept out by epoch 40", "A reader with epoch 40 is connected, and the lease has 11: its owner is refused until that one leaves. Release disconnects it."}},

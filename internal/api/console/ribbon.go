@@ -147,11 +147,12 @@ func (v *visit) history(o admin.Ownership) admin.GroupHistory {
 	return h
 }
 
-// ring is what is left of a lease: of the time within which an owner counts as alive.
+// ring is what is left of the time within which an owner counts as alive, because it was seen. It is not the lease:
+// how long that is each instance knows for itself, and says to nobody.
 type ring struct{ Dash, Tone string }
 
 const (
-	// aliveFor is how long the yard takes the owner of a lease for alive that it does not renew.
+	// aliveFor is how long the yard takes the owner of a lease for alive that it does not renew, however long that is.
 	aliveFor = time.Minute
 	around   = 44 // a ring's circumference
 )

@@ -39,7 +39,7 @@ func TestALongLaneIsShortened(t *testing.T) {
 	testkit.Equal(t, l.Chips[8].Partition+" "+l.Chips[9].Partition, "90 95")
 }
 
-// P6: the ring of a lease runs out within a minute, and turns amber and red.
+// P6: the ring of an owner runs out within a minute in which it was not seen, and turns amber and red.
 func TestTheRingOfALeaseRunsOut(t *testing.T) {
 	for renewed, want := range map[time.Duration]ring{
 		0: {"44 44", "good"}, 15 * time.Second: {"33 44", "good"}, 40 * time.Second: {"15 44", "odd"}, 55 * time.Second: {"4 44", "bad"}, time.Hour: {"0 44", "bad"}, -time.Second: {"44 44", "good"},
