@@ -183,6 +183,8 @@ func objectOf(a admin.Activity) (name, link string) {
 	switch {
 	case is("hubs", "groups"):
 		return parts[3], at("hubs", parts[1], "groups", parts[3])
+	case is("hubs", "kafka-groups"):
+		return parts[3], at("hubs", parts[1], "kafka-groups", parts[3])
 	case is("hubs", "policies"):
 		return name, at("hubs", parts[1], "access")
 	case is("hubs"), is("functions"), is("circuits"):

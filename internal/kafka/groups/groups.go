@@ -68,7 +68,7 @@ type Config struct {
 	MaxGroups int
 	MaxBytes  int
 	Retention time.Duration
-	// Notes takes what operators change. nil takes none.
+	// Notes takes what operators change, and who comes into a group and leaves it. nil takes none.
 	Notes activity.Notes
 	// Log nil means slog.Default().
 	Log *slog.Logger

@@ -171,6 +171,7 @@ func (g *group) finish(r round, revision meta.Revision, err error) {
 			if g.revision == 0 {
 				g.coordinator.counted(r.entry.By, 1)
 			}
+			g.coordinator.cfg.noteMembers(g.id, g.entry, r.entry, g.kind.Topics())
 			g.entry, g.revision, g.saved = r.entry, revision, r.wanted
 		}
 	}
