@@ -1,9 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,4 +121,12 @@ func (l lookout) noteDisk(ctx context.Context, free int64, full bool) bool {
 	}
 	l.notes.Note(ctx, e)
 	return !full
+}
+
+// noteCertificate notes that this node serves with another certificate.
+func (y *yard) noteCertificate(leaf *x509.Certificate) {
+	y.notes.Note(context.Background(), activity.Entry{
+		Kind: activity.CertificateReplaced, Object: activity.Path("nodes", y.nodes.Self().ID, "certificate"),
+		Detail: fmt.Sprintf("%s, until %s", cmp.Or(leaf.Subject.CommonName, strings.Join(leaf.DNSNames, ", ")), leaf.NotAfter.UTC().Format(time.DateOnly)),
+	})
 }

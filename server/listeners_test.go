@@ -268,6 +268,15 @@ func TestTheOperatorsCertificate(t *testing.T) {
 		testkit.Must(t, err, "%s", listener)
 		_ = conn.Close()
 	}
+	// V5: another one is taken into use when the server is told to look, as by SIGHUP, and that is noted.
+	second := t.TempDir()
+	testkit.Must(t, testkit.Err(certs.Open(certs.Config{Dir: second, Log: cfg.Log})))
+	for _, file := range []string{"cert.pem", "key.pem"} {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, file), testkit.Value(os.ReadFile(filepath.Join(second, file)))(t), 0o600))
+	}
+	testkit.Must(t, r.Reload())
+	noted := r.activity(r.admin(), "certificate.replaced", "")
+	testkit.That(t, strings.HasPrefix(noted.Object, "nodes/") && strings.Contains(noted.Detail, ", until "), "noted is %+v", noted)
 	r.shutdown()
 }
 

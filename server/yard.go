@@ -216,7 +216,7 @@ func (y *yard) openHubs(ctx context.Context) (err error) {
 	addresses := y.open.tlsAddresses(cfg)
 	certificates := certs.Config{
 		Host: cfg.Host, Addresses: addresses,
-		CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile, ClientCAFile: cfg.TLS.ClientCAFile, Log: log,
+		CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile, ClientCAFile: cfg.TLS.ClientCAFile, Log: log, Replaced: y.noteCertificate,
 	}
 	if folder := y.storage.Folder; folder != "" {
 		certificates.Dir = filepath.Join(folder, CertificateDir)

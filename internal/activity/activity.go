@@ -58,6 +58,8 @@ const (
 	DiskFull    Kind = "disk.full"
 	DiskFree    Kind = "disk.free"
 	BackupTaken Kind = "backup.taken"
+	// CertificateReplaced: a node serves with the new one of its files, be it by a signal or found by itself.
+	CertificateReplaced Kind = "certificate.replaced"
 	// ReplicasChanged: each event is kept by another number of servers.
 	ReplicasChanged Kind = "replicas.changed"
 	// Dropped: so many changes could not be kept.
@@ -77,7 +79,7 @@ var special = []Kind{
 	ProbationBegan, ProbationEnded, DeadRedriven, DeadPurged, PoisonRedriven,
 	SubscriptionValidated, SubscriptionDisabled, SubscriptionFailed, SubscriptionExpired,
 	CircuitOpened, CircuitHalfOpen, CircuitClosed, CircuitHeld, CircuitResumed,
-	NodeCame, NodeLeft, NodeLost, DiskFull, DiskFree, BackupTaken, ReplicasChanged, Dropped,
+	NodeCame, NodeLeft, NodeLost, DiskFull, DiskFree, BackupTaken, CertificateReplaced, ReplicasChanged, Dropped,
 }
 
 // Families are all kinds: what can happen, by what it happens to.

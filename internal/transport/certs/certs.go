@@ -39,6 +39,9 @@ type Config struct {
 	ClientCAFile string
 	// Keys seal the private keys of the yard's own; nil: they are written in clear.
 	Keys Keys
+	// Replaced is told of each certificate that is taken into use in the place of another, and returns at once; nil:
+	// nobody is.
+	Replaced func(leaf *x509.Certificate)
 	// Log reports what was made, renewed or could not be read; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -198,4 +201,7 @@ func (s *Store) refreshLocked() {
 	}
 	s.pair.Store(pair)
 	s.cfg.Log.Info("certificate taken into use", "subject", pair.Leaf.Subject.String(), "until", pair.Leaf.NotAfter)
+	if s.cfg.Replaced != nil {
+		s.cfg.Replaced(pair.Leaf)
+	}
 }

@@ -58,7 +58,8 @@ func TestOperatorsFilesChange(t *testing.T) {
 		var log journal
 		ca, dir := mustAuthority(t), t.TempDir()
 		cert, key := makePair(t, ca, dir, "one.example")
-		s := open(t, Config{CertFile: cert, KeyFile: key, Log: log.logger()})
+		var replaced []string
+		s := open(t, Config{CertFile: cert, KeyFile: key, Log: log.logger(), Replaced: func(leaf *x509.Certificate) { replaced = append(replaced, leaf.DNSNames...) }})
 		serves := func(what, name string) {
 			t.Helper()
 			testkit.Check(t, testkit.Err3(handshake(t, s, operatorsClient(ca, name))), "%s", what)
@@ -87,6 +88,7 @@ func TestOperatorsFilesChange(t *testing.T) {
 		testkit.Must(t, s.Refresh())
 		testkit.Must(t, s.Unusable())
 		serves("when told to look", "four.example")
+		testkit.Slices(t, replaced, []string{"two.example", "three.example", "four.example"}, "told as replaced") // V5
 	})
 }
 
