@@ -6,12 +6,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/eventyard/eventyard/admin"
+	"github.com/eventyard/eventyard/event"
 	"github.com/eventyard/eventyard/hub"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -61,6 +63,67 @@ func TestAHundredOpenPages(t *testing.T) {
 			y.measure(t, kind.name, sent, streams)
 		})
 	}
+}
+
+// unpacedRounds is how often publishing is measured with open pages, and as often without.
+const unpacedRounds = 5
+
+// V4: how much open pages slow whoever publishes as fast as the yard takes it: with ten pages and without, in turn. It
+// says the figures, and judges none.
+func TestPublishingBesideOpenPages(t *testing.T) {
+	long(t)
+	y := serve(t, "--data", "data", "--sync", "os") // it is not the disk that is measured
+	client := y.admin(t)
+	testkit.Must(t, testkit.Err(client.CreateHub(t.Context(), admin.HubRequest{Name: "orders", Partitions: new(16)})))
+	testkit.Must(t, testkit.Err(client.CreateGroup(t.Context(), "orders", "billing")))
+	sender := testkit.Value(hub.Dial(t.Context(), y.connection, hub.Config{}))(t)
+	t.Cleanup(func() { _ = sender.Close() })
+	sent, cookie := feedUnpaced(t, sender.Hub("orders")), y.signIn(t, "one")
+	rate := func() float64 {
+		idle(t, 2*time.Second)
+		events, began := sent.Load(), time.Now()
+		idle(t, *loadFor/(2*unpacedRounds))
+		return float64(sent.Load()-events) / time.Since(began).Seconds()
+	}
+	var without, beside []float64
+	for round := range unpacedRounds {
+		without = append(without, rate())
+		t.Run(fmt.Sprint("round ", round), func(t *testing.T) { // its streams end with it
+			for _, path := range []string{"", "hubs", "hubs/orders", "hubs/orders/events", "hubs/orders/groups/billing"} {
+				for range 2 {
+					s := y.openStream(t, "/console/"+path, cookie)
+					testkit.Eventually(t, "a first frame", func() bool { return s.bytes.Load() > 0 })
+				}
+			}
+			beside = append(beside, rate())
+		})
+	}
+	slices.Sort(without)
+	slices.Sort(beside)
+	alone, slowed := without[unpacedRounds/2], beside[unpacedRounds/2]
+	t.Logf("published without a page %.0f events/s (%.0f to %.0f), beside ten pages %.0f (%.0f to %.0f): %.1f %% less", alone, without[0], without[unpacedRounds-1], slowed, beside[0], beside[unpacedRounds-1], 100*(1-slowed/alone))
+}
+
+// feedUnpaced publishes batches as fast as they are taken until the test ends, by some at once.
+func feedUnpaced(t *testing.T, to *hub.Hub) (sent *atomic.Int64) {
+	t.Helper()
+	sent = new(atomic.Int64)
+	for range 4 {
+		testkit.Run(t, func(ctx context.Context) error {
+			for ctx.Err() == nil {
+				batch := make([]event.Event, 100)
+				for i := range batch {
+					batch[i] = event.Event{Key: fmt.Sprint("home-", i), Body: []byte(`{"motion":1}`)}
+				}
+				if err := to.Send(ctx, batch...); err != nil && ctx.Err() == nil {
+					return err
+				}
+				sent.Add(int64(len(batch)))
+			}
+			return nil
+		})
+	}
+	return sent
 }
 
 // signIn makes a policy with all rights and gives a session of it.

@@ -147,8 +147,8 @@ func TestSomeUpdatesASecond(t *testing.T) {
 	y := newYard(t)
 	y.worker(t, "one")
 	sent := feed(t, y.Dial(t).Hub("orders"), updateRate)
-	for _, path := range []string{"hubs/orders", "hubs/orders/groups/billing"} {
-		t.Run(path, func(t *testing.T) { y.load(t, path, 1, shortLoad, sent) })
+	for _, path := range []string{"", "hubs/orders", "hubs/orders/events", "hubs/orders/groups/billing"} {
+		t.Run("/"+path, func(t *testing.T) { y.load(t, path, 1, shortLoad, sent) })
 	}
 }
 

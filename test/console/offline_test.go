@@ -210,7 +210,7 @@ func TestAPageWhoseYardIsKilled(t *testing.T) {
 func TestAFormOnAFullDisk(t *testing.T) {
 	disk, err := parts.NewDisk(t, 96<<20)
 	if err != nil {
-		t.Skipf("no disk can be mounted to be filled: %v", err)
+		parts.Missing(t, "no disk can be mounted to be filled: %v", err)
 	}
 	y := newYard(t, func(cfg *server.Config) { cfg.DataDir = filepath.Join(disk.Folder, "yard") })
 	p := newPage(t, y.base, 1280, "light")
