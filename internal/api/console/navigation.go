@@ -30,7 +30,7 @@ func (v *visit) overview() *admin.Overview {
 		return v.known
 	}
 	if v.sight != nil {
-		return v.overviewForStream()
+		return overviewForStream(v)
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.console.figuresTime)
 	defer cancel()
@@ -38,16 +38,16 @@ func (v *visit) overview() *admin.Overview {
 	if err != nil {
 		return nil
 	}
-	v.knows(&o)
+	knows(v, &o)
 	return &o
 }
 
 // overviewForStream asks once for all streams, and the less often the longer it takes: what a page is about waits
 // meanwhile. Where nobody answers it is as it was when that was last known. The sight's mu is held.
-func (v *visit) overviewForStream() *admin.Overview {
+func overviewForStream(v *visit) *admin.Overview {
 	v.asked = true
 	o, known := (*admin.Overview)(nil), false
-	if kept, ok := v.console.yards.find(v.sees(), v.now); ok {
+	if kept, ok := v.console.yards.find(sees(v), v.now); ok {
 		o, known = kept.(*admin.Overview), true
 	}
 	if !known {
@@ -58,7 +58,7 @@ func (v *visit) overviewForStream() *admin.Overview {
 			o = &found
 		}
 		good := max(overviewGood, 5*time.Since(began))
-		v.console.yards.keep(v.sees(), keptAnswer{o, v.now.Add(good)}, v.now)
+		v.console.yards.keep(sees(v), keptAnswer{o, v.now.Add(good)}, v.now)
 	}
 	if o = cmp.Or(o, v.sight.known); o != nil {
 		v.known, v.sight.known = o, o
@@ -68,17 +68,17 @@ func (v *visit) overviewForStream() *admin.Overview {
 }
 
 // knows takes note of how the yard is, for this page and for those that ask next.
-func (v *visit) knows(o *admin.Overview) {
+func knows(v *visit, o *admin.Overview) {
 	v.known = o
 	v.silent.add(o.Missing...)
-	v.console.yards.keep(v.sees(), keptAnswer{o, v.now.Add(overviewGood)}, v.now)
+	v.console.yards.keep(sees(v), keptAnswer{o, v.now.Add(overviewGood)}, v.now)
 	if v.sight != nil {
 		v.sight.known = o
 	}
 }
 
 // sees names what a visit may see of the yard.
-func (v *visit) sees() string { return fmt.Sprint(v.who.Grant.Holder, v.who.Grant.Scopes) }
+func sees(v *visit) string { return fmt.Sprint(v.who.Grant.Holder, v.who.Grant.Scopes) }
 
 // frame is what stands around a page of how the yard is: the banner of a full disk, and how much there is.
 func (s *screen) frame(o *admin.Overview) {

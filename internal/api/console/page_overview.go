@@ -71,7 +71,7 @@ func loadOverview(v *visit) (*screen, error) {
 		return nil, err
 	}
 	if v.asked = true; o != nil {
-		v.knows(o)
+		knows(v, o)
 	}
 	view := overviewView{Known: o != nil}
 	if lists.late { // a yard of which not all is known is not taken for an empty one

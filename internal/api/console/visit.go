@@ -109,14 +109,14 @@ func (v *visit) fill(s *screen) {
 		s.cells = &cells{}
 	}
 	if v.who.Grant.Holder != "" {
-		s.Yard = v.info()
+		s.Yard = infoOf(v)
 		s.frame(v.overview())
 	}
 	s.Silent = v.silent.sentence()
 }
 
-// info is which yard this is, or was when that was last known.
-func (v *visit) info() admin.Info {
+// infoOf is which yard this is, or was when that was last known.
+func infoOf(v *visit) admin.Info {
 	info, err := v.api.Info(v.ctx)
 	if err == nil {
 		v.console.info.Store(&info)
