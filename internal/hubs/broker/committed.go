@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
@@ -145,14 +146,21 @@ func (c *committed) resume(ctx context.Context) error {
 	}
 	c.leave()
 	fate, err := c.judge(ctx, c.frame)
-	if err != nil || fate == Undecided {
+	if err != nil {
 		return err
 	}
-	if c.cursor, err = c.open(ctx, eventlog.At(c.frame.First)); err != nil {
-		c.cursor = nil
+	cursor, err := c.open(ctx, eventlog.At(c.frame.First))
+	if _, beyond := errors.AsType[*eventlog.PositionError](err); beyond && fate == Undecided {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	c.held = false
+	if fate == Undecided && cursor.At() <= c.frame.First {
+		return cursor.Close()
+	}
+	// Where it was removed meanwhile, what decided it may be gone as well: there is nothing to wait for.
+	c.cursor, c.held = cursor, false
 	return nil
 }
 

@@ -95,6 +95,9 @@ func (f *Fates) Judge(ctx context.Context, e eventlog.Extent) (Fate, error) {
 	frame := waiting{e.Producer.ID, e.First - eventlog.Sequence(e.Skip), true}
 	fate, err := f.judge(ctx, e, frame)
 	if err != nil {
+		if f.waits != frame { // end is behind what was looked at for this one
+			f.waits = waiting{}
+		}
 		return fate, err
 	}
 	if f.waits = (waiting{}); fate == Undecided {
