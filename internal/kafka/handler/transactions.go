@@ -70,7 +70,7 @@ func (p producers) addPartitions(ctx context.Context, r *kmsg.AddPartitionsToTxn
 		err = txn.ErrTooLarge
 	} else if all, refused = p.partitionsOf(ctx, answer); !refused {
 		by := txn.Claim{Producer: r.ProducerID, Epoch: r.ProducerEpoch}
-		err = p.handler.cfg.Transactions.AddPartitions(ctx, r.TransactionalID, by, all, p.may(auth.Send))
+		err = p.handler.cfg.Transactions.AddPartitions(transactions.For(ctx, accountOf(p.rights())), r.TransactionalID, by, all, p.may(auth.Send))
 	}
 	code := codeNone
 	switch {
@@ -124,7 +124,7 @@ func (p producers) addOffsets(ctx context.Context, r *kmsg.AddOffsetsToTxnReques
 		err = p.handler.cfg.Groups.Stages.Allowed(ctx, r.Group, p.may(auth.Listen))
 	}
 	if err == nil {
-		err = p.handler.cfg.Transactions.AddGroup(ctx, r.TransactionalID, txn.Claim{Producer: r.ProducerID, Epoch: r.ProducerEpoch}, r.Group, p.may(auth.Send))
+		err = p.handler.cfg.Transactions.AddGroup(transactions.For(ctx, accountOf(p.rights())), r.TransactionalID, txn.Claim{Producer: r.ProducerID, Epoch: r.ProducerEpoch}, r.Group, p.may(auth.Send))
 	}
 	if err != nil {
 		answer.ErrorCode = p.refuse(ctx, "AddOffsetsToTxn", err, r.Version >= 2)
@@ -142,7 +142,7 @@ func (p producers) endTransaction(ctx context.Context, r *kmsg.EndTxnRequest) km
 		err = errClusterRights
 	} else {
 		by := txn.Claim{Producer: r.ProducerID, Epoch: r.ProducerEpoch}
-		err = p.handler.cfg.Transactions.End(ctx, r.TransactionalID, by, r.Commit, p.may(auth.Send))
+		err = p.handler.cfg.Transactions.End(transactions.For(ctx, accountOf(p.rights())), r.TransactionalID, by, r.Commit, p.may(auth.Send))
 	}
 	if err != nil {
 		answer.ErrorCode = p.refuse(ctx, "EndTxn", err, r.Version >= 2)

@@ -55,8 +55,8 @@ var (
 	ErrTooMany = errors.New("as many transactional ids are stored as there may be, or as one account may have: use those that there are")
 	// ErrTooManyPartitions: transactions have as many partitions and groups together as they may, or an account's do.
 	ErrTooManyPartitions = errors.New("transactions that go on have as many partitions and groups as they may: end some first")
-	// ErrRights: there is no right to what the transactional id is about.
-	ErrRights = errors.New("there is no right to Send to all hubs that the transactional id has written to: use a policy that has it")
+	// ErrRights: there is no right to what the transactional id is about, or it is about nothing yet and of another account.
+	ErrRights = errors.New("there is no right to Send to all hubs that the transactional id has written to, or it has written to none yet and another policy made it: use a policy that has the right, or that one")
 	// ErrStopping: the coordinator stops. Another try may succeed elsewhere.
 	ErrStopping = errors.New("the coordinator of transactions is stopping: try again")
 )
@@ -249,7 +249,7 @@ func (c *Coordinator) Init(ctx context.Context, id string, by txn.Claim, timeout
 				t.By = account
 				return t, err
 			}
-			if err := c.allowed(t, may); err != nil {
+			if err := c.theirs(ctx, t, may); err != nil {
 				return t, err
 			}
 			return t.Init(by, timeout, fresh, time.Now())
@@ -295,6 +295,15 @@ func (c *Coordinator) allowed(t txn.Transaction, may May) error {
 		}
 	}
 	return nil
+}
+
+// theirs refuses who may not change a transactional id. While it is about no hub, a right to one says nothing: it is
+// whose account has made it.
+func (c *Coordinator) theirs(ctx context.Context, t txn.Transaction, may May) error {
+	if may != nil && len(t.Logs)+len(t.Partitions) == 0 && t.By != "" && t.By != accountOf(ctx) {
+		return ErrRights
+	}
+	return c.allowed(t, may)
 }
 
 // AddPartitions makes partitions part of a producer's transaction. Rights to their hubs are the caller's to judge; to those
@@ -354,7 +363,7 @@ func (c *Coordinator) add(ctx context.Context, id string, by txn.Claim, partitio
 			if t.State == "" {
 				return t, txn.ErrProducer
 			}
-			if err := c.allowed(t, may); err != nil {
+			if err := c.theirs(ctx, t, may); err != nil {
 				return t, err
 			}
 			next, err := t.Add(by, partitions, group, time.Now())
@@ -399,7 +408,7 @@ func (c *Coordinator) End(ctx context.Context, id string, by txn.Claim, commit b
 		if t.State == "" {
 			return t, txn.ErrProducer
 		}
-		if err := c.allowed(t, may); err != nil {
+		if err := c.theirs(ctx, t, may); err != nil {
 			return t, err
 		}
 		return t.End(by, commit, time.Now())

@@ -251,6 +251,26 @@ func TestRights(t *testing.T) {
 	l.stop()
 }
 
+// K3, R1: while a transactional id is about no hub it is its account's, since a right to one says nothing then.
+func TestAnIDThatHasWrittenNothingIsItsAccounts(t *testing.T) {
+	l := newYard(t).begin()
+	anywhere := May(func(string) bool { return true })
+	owner, stranger := For(t.Context(), "owner"), For(t.Context(), "stranger")
+	by, err := l.Init(owner, "app", txn.None, time.Minute, anywhere)
+	testkit.Must(t, err)
+	for _, what := range []string{"before its first transaction", "after one about offsets alone"} {
+		testkit.ErrorIs(t, testkit.Err(l.Init(stranger, "app", txn.None, time.Minute, anywhere)), ErrRights, what)
+		testkit.ErrorIs(t, l.AddPartitions(stranger, "app", by, nil, anywhere), ErrRights, what)
+		testkit.ErrorIs(t, l.AddGroup(stranger, "app", by, "readers", anywhere), ErrRights, what)
+		testkit.Must(t, l.AddGroup(owner, "app", by, "readers", anywhere), what)
+		testkit.ErrorIs(t, l.End(stranger, "app", by, true, anywhere), ErrRights, what)
+		testkit.Must(t, l.End(owner, "app", by, true, anywhere), what)
+	}
+	testkit.Must(t, l.add("app", by))
+	testkit.Must(t, l.End(stranger, "app", by, true, anywhere), "who has the right to the hub")
+	l.stop()
+}
+
 // K3, R1: a transaction whose entry is lost, as after a restore, or whose end was lost with the power, is aborted once
 // readers wait for it; one that goes on is not.
 func TestTransactionsThatNobodyKnows(t *testing.T) {

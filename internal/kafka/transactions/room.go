@@ -17,7 +17,7 @@ const restTime = time.Hour
 
 type accountKey struct{}
 
-// For has the transactional ids that come into being in what follows be counted for an account.
+// For says whose account asks in what follows: transactional ids that come into being are counted for it.
 func For(ctx context.Context, account string) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }
