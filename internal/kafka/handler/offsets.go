@@ -41,24 +41,35 @@ func (p *peer) listOffsets(ctx context.Context, r *kmsg.ListOffsetsRequest) kmsg
 			times[fetchKey{topic{name: asked.Topic}.folded(), part.Partition}]++
 		}
 	}
-	ends := stableEnds{peer: p, committed: r.IsolationLevel == readCommitted}
-	for _, asked := range r.Topics {
+	// The bounds of all are known before anybody looks for transactions: one that began later has nothing before them.
+	ends, spans := stableEnds{peer: p, committed: r.IsolationLevel == readCommitted}, make(map[fetchKey]span)
+	hubs, missing := make([]broker.Hub, len(r.Topics)), make([]error, len(r.Topics))
+	for i, asked := range r.Topics {
+		hubs[i], missing[i] = p.find(ctx, topic{name: asked.Topic}, auth.Listen)
+		for _, part := range asked.Partitions {
+			key := fetchKey{topic{name: asked.Topic}.folded(), part.Partition}
+			switch {
+			case missing[i] != nil:
+				spans[key] = span{err: missing[i]}
+			case times[key] > 1:
+				spans[key] = span{err: fmt.Errorf("%w: it names partition %d of %.64q more than once", errInvalid, part.Partition, asked.Topic)}
+			default:
+				spans[key] = p.span(ctx, hubs[i], part)
+			}
+		}
+	}
+	for i, asked := range r.Topics {
 		t := kmsg.NewListOffsetsResponseTopic()
 		t.Topic = asked.Topic
-		hub, missing := p.find(ctx, topic{name: asked.Topic}, auth.Listen)
 		for _, part := range asked.Partitions {
 			one := kmsg.NewListOffsetsResponseTopicPartition()
 			one.Partition, one.Timestamp, one.Offset, one.LeaderEpoch = part.Partition, nowhere, nowhere, nowhere
-			err := missing
-			switch {
-			case err != nil:
-			case times[fetchKey{topic{name: asked.Topic}.folded(), part.Partition}] > 1:
-				err = fmt.Errorf("%w: it names partition %d of %.64q more than once", errInvalid, part.Partition, asked.Topic)
-			default:
-				err = p.listOffset(ctx, hub, part, &ends, &one)
+			of := spans[fetchKey{topic{name: asked.Topic}.folded(), part.Partition}]
+			if of.err == nil {
+				of.err = p.listOffset(ctx, hubs[i], part, of, &ends, &one)
 			}
-			if err != nil {
-				one.ErrorCode = p.fail(ctx, "ListOffsets", err)
+			if of.err != nil {
+				one.ErrorCode = p.fail(ctx, "ListOffsets", of.err)
 			}
 			t.Partitions = append(t.Partitions, one)
 		}
@@ -67,15 +78,23 @@ func (p *peer) listOffsets(ctx context.Context, r *kmsg.ListOffsetsRequest) kmsg
 	return answer
 }
 
+// span is what a partition holds: the number of its first event, and that of the next to come.
+type span struct {
+	first, next eventlog.Sequence
+	err         error
+}
+
+func (p *peer) span(ctx context.Context, hub broker.Hub, asked kmsg.ListOffsetsRequestTopicPartition) (s span) {
+	if s.err = checkEpoch(hub, asked.Partition, asked.CurrentLeaderEpoch); s.err == nil {
+		s.first, s.next, s.err = p.bounds(ctx, hub, int(asked.Partition))
+	}
+	return s
+}
+
 // listOffset finds the offset that is asked for of one partition.
-func (p *peer) listOffset(ctx context.Context, hub broker.Hub, asked kmsg.ListOffsetsRequestTopicPartition, ends *stableEnds, to *kmsg.ListOffsetsResponseTopicPartition) error {
-	if err := checkEpoch(hub, asked.Partition, asked.CurrentLeaderEpoch); err != nil {
-		return err
-	}
-	first, next, err := p.bounds(ctx, hub, int(asked.Partition))
-	if err == nil {
-		next, err = ends.of(ctx, hub, asked.Partition, first, next)
-	}
+func (p *peer) listOffset(ctx context.Context, hub broker.Hub, asked kmsg.ListOffsetsRequestTopicPartition, of span, ends *stableEnds, to *kmsg.ListOffsetsResponseTopicPartition) error {
+	first := of.first
+	next, err := ends.of(ctx, hub, asked.Partition, first, of.next)
 	if err != nil {
 		return err
 	}

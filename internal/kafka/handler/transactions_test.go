@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/eventyard/eventyard/internal/kafka/transactions"
 	"github.com/eventyard/eventyard/internal/kafka/transactions/txn"
 	"github.com/eventyard/eventyard/internal/storage/eventlog"
+	"github.com/eventyard/eventyard/internal/storage/eventlog/logtest"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
@@ -441,4 +443,34 @@ func TestDescriptionsOfTransactionsAreBounded(t *testing.T) {
 		}
 	}
 	testkit.That(t, answered > 100 && answered < maxAskedGroups, "it tells of %d transactions with %d hubs each", answered, txn.MaxPartitions)
+}
+
+// K3: a transaction that begins while ends of partitions are looked for is behind all ends that are answered.
+func TestATransactionBeginsWhileEndsAreLookedFor(t *testing.T) {
+	y := newYard(t)
+	c, hub := y.client(), y.hub("orders", 2)
+	early, late := y.client().producer("early", hub), y.client().producer("late", hub)
+	testkit.Equal(t, early.add(1), codeNone)
+	var begins sync.Once
+	y.storage.Engine.Inject(func(op logtest.Op) error {
+		if op.Kind == logtest.OpNext {
+			begins.Do(func() {
+				testkit.Equal(t, late.add(0), codeNone)
+				testkit.Equal(t, late.put("a"), codeNone)
+			})
+		}
+		return nil
+	})
+	r := kmsg.NewPtrListOffsetsRequest()
+	r.ReplicaID, r.IsolationLevel = -1, readCommitted
+	topic := kmsg.NewListOffsetsRequestTopic()
+	topic.Topic = hub.Name
+	for _, number := range []int32{1, 0} {
+		part := kmsg.NewListOffsetsRequestTopicPartition()
+		part.Partition, part.Timestamp, part.CurrentLeaderEpoch = number, atEnd, -1
+		topic.Partitions = append(topic.Partitions, part)
+	}
+	r.Topics = append(r.Topics, topic)
+	testkit.Equal(t, ask[*kmsg.ListOffsetsResponse](c, 7, r).Topics[0].Partitions[1].Offset, 0)
+	testkit.Equal(t, c.offset(7, hub.Name, 0, atEnd).Offset, 1, "the transaction had begun")
 }
