@@ -135,6 +135,9 @@ func (c *Coordinator) each(ctx context.Context, which, but func(id string) bool,
 
 // Delete deletes a group without members, with its offsets. may is asked with the hubs in which it has any.
 func (c *Coordinator) Delete(ctx context.Context, id string, may func(logs []string) error) error {
+	if err := c.Stages.foldHere(ctx, id); err != nil {
+		return err
+	}
 	g, err := c.find(ctx, id, false)
 	if err != nil {
 		return err

@@ -227,6 +227,9 @@ func (c *Coordinator) Move(ctx context.Context, id string, positions map[Partiti
 // DeleteOffsets removes what a group has committed of partitions. Those of hubs that members subscribe to stay:
 // their errors are ErrSubscribed.
 func (c *Coordinator) DeleteOffsets(ctx context.Context, id string, partitions []Partition) (map[Partition]error, error) {
+	if err := c.Stages.foldHere(ctx, id); err != nil {
+		return nil, err
+	}
 	g, err := c.find(ctx, id, false)
 	if err != nil {
 		return nil, err

@@ -371,7 +371,15 @@ func (s *Stages) fold(ctx context.Context, id string) (map[Partition]bool, error
 	return s.foldBy(ctx, id, func(do func(*group) error) error { return s.coordinator.findOrMake(ctx, id, do) })
 }
 
-// foldFor is fold for an operator, who may visit a group of another node's.
+// foldHere is for changes of a group of this node's that must not come before what was committed in transactions.
+func (s *Stages) foldHere(ctx context.Context, id string) error {
+	if err := checkID(id); err != nil {
+		return err
+	}
+	return s.foldFor(ctx, id, func(do func(*group) error) error { return s.coordinator.findOrMake(ctx, id, do) })
+}
+
+// foldFor is fold for who may visit a group of another node's, and for what must not miss what other nodes have settled.
 func (s *Stages) foldFor(ctx context.Context, id string, visit func(do func(*group) error) error) error {
 	if c := s.coordinator; c.cfg.Several {
 		if err := c.cfg.Meta.Fresh(ctx, stagedKeys(id)); err != nil {

@@ -122,6 +122,34 @@ func TestOperatorsComeBehindWhatWasCommitted(t *testing.T) {
 	}
 }
 
+// K3: what Kafka's own tools delete of a group stays deleted, also where what was committed before was not written yet.
+func TestDeletionsComeBehindWhatWasCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.Hub(t, "orders", 1)
+		at := y.partition("orders", 0)
+		var mine atomic.Bool
+		mine.Store(true)
+		c, _ := y.start(func(c *Config) { c.Mine = func(string) bool { return mine.Load() } })
+		stage := func(transaction string) {
+			testkit.Must(t, put(t, c, "g", "", transaction, at))
+			mine.Store(false) // so that nobody writes what is settled
+			settle(t, c, "g", transaction)
+			mine.Store(true)
+		}
+		later := func() int64 {
+			testkit.Must(t, testkit.Err(c.Stages.Unstable(t.Context(), "g")))
+			return committed(t, c, "g", at)
+		}
+		stage("t-1")
+		testkit.Must(t, testkit.Err(c.DeleteOffsets(t.Context(), "g", []Partition{at})))
+		testkit.Equal(t, later(), -1)
+		stage("t-2")
+		testkit.Must(t, c.Delete(t.Context(), "g", func([]string) error { return nil }))
+		testkit.Equal(t, later(), -1)
+	})
+}
+
 // K3: what a group has committed in transactions is written in the order in which these were committed, whatever the clocks
 // of those say who have settled them: else an offset would go back.
 func TestClocksDoNotOrderOffsets(t *testing.T) {

@@ -262,7 +262,7 @@ func (o Operator) visit(ctx context.Context, id string, create bool, do func(g *
 		return err
 	}
 	if o.cfg.Mine(id) {
-		if err := o.Stages.foldFor(ctx, id, func(do func(*group) error) error { return o.findOrMake(ctx, id, do) }); err != nil {
+		if err := o.Stages.foldHere(ctx, id); err != nil {
 			return err
 		}
 		if create {
