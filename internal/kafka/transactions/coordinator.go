@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/url"
 	"reflect"
 	"slices"
@@ -550,13 +551,6 @@ func (c *Coordinator) conclude(ctx context.Context, id string) error {
 	}
 	commit := t.State == txn.PrepareCommit
 	errs := make([]error, len(t.Partitions)+len(t.Groups))
-	parallel.Each(len(t.Partitions), endsAtOnce, func(i int) {
-		p := t.Partitions[i]
-		if know.partitions[Place{p.Log, p.Number}] {
-			return
-		}
-		errs[i] = c.cfg.Broker.EndTransaction(ctx, p.Log, int(p.Number), record.Marker(t.Producer, t.Epoch, commit, time.Now()), check)
-	})
 	for i, group := range t.Groups {
 		if know.groups[group] {
 			continue
@@ -569,6 +563,16 @@ func (c *Coordinator) conclude(ctx context.Context, id string) error {
 		}
 		errs[len(t.Partitions)+i] = err
 	}
+	// Each try begins elsewhere, so that partitions that do not answer do not always come before others.
+	begin := rand.IntN(len(t.Partitions) + 1)
+	parallel.Each(len(t.Partitions), endsAtOnce, func(i int) {
+		i = (begin + i) % len(t.Partitions)
+		p := t.Partitions[i]
+		if know.partitions[Place{p.Log, p.Number}] {
+			return
+		}
+		errs[i] = c.cfg.Broker.EndTransaction(ctx, p.Log, int(p.Number), record.Marker(t.Producer, t.Epoch, commit, time.Now()), check)
+	})
 	if err := cmp.Or(errs...); err != nil {
 		if slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, errOver) }) {
 			c.forgetKnown(id)

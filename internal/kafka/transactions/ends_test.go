@@ -90,7 +90,7 @@ func TestRightsAreAskedForOnce(t *testing.T) {
 	l.stop()
 }
 
-// K3, R1: a partition that does not answer keeps no other transaction from being ended.
+// K3, R1: a partition that does not answer keeps no other transaction from being ended, nor a group from its offsets.
 func TestAStuckPartitionHoldsUpNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t)
@@ -101,7 +101,9 @@ func TestAStuckPartitionHoldsUpNoOthers(t *testing.T) {
 			testkit.Must(t, l.put(id, by, partition, id))
 			return by
 		}
-		begin("stuck", 1)
+		by := begin("stuck", 1)
+		testkit.Must(t, l.AddGroup(t.Context(), "stuck", by, "readers", nil))
+		testkit.Must(t, l.StageOffsets(t.Context(), "stuck", by, "readers", groups.Committer{Generation: -1}, map[groups.Partition]groups.Position{{Log: y.log, Number: 0}: {Offset: 1}}))
 		time.Sleep(10 * time.Second)
 		begin("slow", 0)
 		stuck := make(chan struct{})
@@ -114,6 +116,7 @@ func TestAStuckPartitionHoldsUpNoOthers(t *testing.T) {
 		time.Sleep(time.Minute + 5*time.Second) // both took too long
 		synctest.Wait()
 		testkit.Equal(t, testkit.Value(l.Describe(t.Context(), "stuck", nil))(t).State, txn.PrepareAbort)
+		testkit.Equal(t, len(testkit.Value(l.cfg.Groups.Stages.Unstable(t.Context(), "readers"))(t)), 0, "offsets that wait for it")
 		testkit.Equal(t, testkit.Value(l.Describe(t.Context(), "slow", nil))(t).State, txn.CompleteAbort)
 		y.Engine.Inject(nil)
 		close(stuck)
