@@ -42,8 +42,9 @@ func fixedJourney() admin.Journey {
 func fixedHubJourney() admin.Journeys {
 	return admin.Journeys{Events: []admin.Journey{{
 		Hub: "sensors", Partition: "0", Sequence: 41, ID: "home-yard/sensors/0/41", Published: before(time.Second), Event: fixedEvents()[0],
-		Groups: []admin.JourneyGroup{{Group: "aggregator", State: "past"}, {Group: "$Default", State: "unknown"}},
-		Cause:  &admin.JourneyCause{By: "correlation-id", Text: "orders/3/1041", Hub: "orders", Partition: "3", Sequence: new(int64(1041)), Published: new(before(2 * time.Second))},
+		Groups:      []admin.JourneyGroup{{Group: "aggregator", State: "past"}, {Group: "$Default", State: "unknown"}},
+		KafkaGroups: []admin.JourneyGroup{{Group: "readers", State: "past"}, {Group: "late", State: "before"}, {Group: "new", State: "unknown"}},
+		Cause:       &admin.JourneyCause{By: "correlation-id", Text: "orders/3/1041", Hub: "orders", Partition: "3", Sequence: new(int64(1041)), Published: new(before(2 * time.Second))},
 		Functions: []admin.JourneyFunction{
 			{Function: "score", State: "before", Summary: "not yet: called 2 times, the last ended in failed at 11:59:59: 503: refused; it is open", KnownSince: new(before(time.Hour)), Calls: []admin.JourneyCall{
 				{Time: before(900 * time.Millisecond), Took: "12ms", Attempt: 1, Events: 100, Outcome: "failed", Error: "503: refused"},

@@ -38,3 +38,17 @@ func TestKafkaGroupsAreOnPages(t *testing.T) {
 		testkit.That(t, strings.Contains(page, want), "the page of a group has no %q", want)
 	}
 }
+
+// V2, P6: who got an event of a hub: Kafka groups, too, on the page of its journey, on its own and beside the list.
+func TestKafkaGroupsAreAmongWhoGotAnEvent(t *testing.T) {
+	_, _, h := newFixture(fixed())
+	for _, path := range []string{"events?id=0/41&in=hubs/sensors", "hubs/sensors/partitions/0/events/41", "hubs/sensors/events?show=0/41"} {
+		page := get(h, base+path).Body.String()
+		for group, says := range map[string]string{"readers": `<span class="good">past it</span>`, "late": `<span class="odd">not yet</span>`, "new": `<span class="soft">no offset</span>`} {
+			_, rest, found := strings.Cut(page, `<a href="`+at("hubs", "sensors", "kafka-groups", group)+`">`)
+			row, _, _ := strings.Cut(rest, "</li>")
+			testkit.That(t, found && strings.HasSuffix(row, says), "%s has of Kafka group %s %q, want %s", path, group, row, says)
+		}
+		testkit.That(t, strings.Contains(page, "Kafka group"), "%s does not say that they are Kafka groups", path)
+	}
+}

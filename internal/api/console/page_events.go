@@ -329,7 +329,7 @@ type eventView struct {
 
 type pair struct{ Name, Value string }
 
-// readBy is whether a group, a function or a subscription has handled an event.
+// readBy is whether a group, a Kafka group, a function or a subscription has handled an event.
 type readBy struct{ Name, Kind, Said, Tone, Link string }
 
 var eventPage = page{template: "event", load: loadEvent}
@@ -540,8 +540,8 @@ func valueText(value any) string {
 	return string(text)
 }
 
-// readers tells who has got an event: groups, functions and subscriptions, for who may follow it; else groups
-// by their checkpoints alone.
+// readers tells who has got an event: groups, Kafka groups, functions and subscriptions, for who may follow it; else
+// groups by their checkpoints alone.
 func (v eventsVisit) readers(h admin.Hub, e storedEvent) []readBy {
 	if v.may("Manage") {
 		if found, err := v.api.HubEventJourney(v.ctx, h.Name, e.Partition, e.Sequence); err == nil && len(found.Events) == 1 {
@@ -571,6 +571,9 @@ func readersOf(hub string, j admin.Journey) (all []readBy) {
 	for _, g := range j.Groups[:min(len(j.Groups), groupsAsked)] {
 		all = append(all, groupReader(hub, g))
 	}
+	for _, g := range j.KafkaGroups[:min(len(j.KafkaGroups), groupsAsked)] {
+		all = append(all, kafkaReader(hub, g))
+	}
 	for _, f := range j.Functions[:min(len(j.Functions), groupsAsked)] {
 		tone := map[string]string{"handled": "good", "before": "odd", "poison": "bad"}[f.State]
 		all = append(all, readBy{f.Function, "function", orWord(map[string]string{"before": "not yet", "unknown": "not known"}[f.State], f.State), cmp.Or(tone, "soft"), at("functions", f.Function)})
@@ -584,8 +587,17 @@ func readersOf(hub string, j admin.Journey) (all []readBy) {
 
 // groupReader is how far a group is, by its checkpoint.
 func groupReader(hub string, g admin.JourneyGroup) readBy {
-	r := readBy{g.Group, "group", "no checkpoint", "soft", at("hubs", hub, "groups", g.Group)}
-	switch g.State {
+	return readBy{g.Group, "group", "no checkpoint", "soft", at("hubs", hub, "groups", g.Group)}.at(g.State)
+}
+
+// kafkaReader is how far a Kafka group is, by the offset that it has committed.
+func kafkaReader(hub string, g admin.JourneyGroup) readBy {
+	return readBy{g.Group, "Kafka group", "no offset", "soft", at("hubs", hub, "kafka-groups", g.Group)}.at(g.State)
+}
+
+// at says whether a group has passed an event, where that is known.
+func (r readBy) at(state string) readBy {
+	switch state {
 	case "past":
 		r.Said, r.Tone = "past it", "good"
 	case "before":

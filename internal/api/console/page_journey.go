@@ -46,6 +46,7 @@ type journeyEvent struct {
 	Why          *note
 	Ways         []journeyWay
 	Calls        []journeyFunction
+	Kafka        []readBy // by the offsets that they have committed
 	Cause        *journeyCause
 	Picture      journeyPicture
 	Body         template.HTML
@@ -261,6 +262,9 @@ func newJourneyEvent(j admin.Journey, now time.Time) *journeyEvent {
 	}
 	for _, f := range j.Functions {
 		e.Calls = append(e.Calls, newJourneyFunction(f))
+	}
+	for _, g := range j.KafkaGroups {
+		e.Kafka = append(e.Kafka, kafkaReader(j.Hub, g))
 	}
 	e.Cause = newJourneyCause(j.Cause)
 	e.Said, e.Why = verdictOf(e)
