@@ -104,7 +104,7 @@ func TestPagesHaveNothingInlineAndNoDeadLinks(t *testing.T) {
 	eachPage(t, func(t *testing.T, path string) {
 		w := get(h, path)
 		checkPage(t, w)
-		testkit.Equal(t, w.Header().Get("Content-Security-Policy"), policy)
+		checkHeaders(t, w.Header())
 		testkit.Equal(t, w.Header().Get("Cache-Control"), "no-store")
 		for _, to := range linksOf(t, w.Body.String(), path) {
 			r := httptest.NewRequest(to.method, to.address, nil)
@@ -113,6 +113,39 @@ func TestPagesHaveNothingInlineAndNoDeadLinks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// headers are what browsers are told with every answer, word by word: whoever changes one changes it here, too.
+var headers = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; " +
+		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types eventyard",
+	"Referrer-Policy":              "same-origin",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"X-Content-Type-Options":       "nosniff",
+}
+
+func checkHeaders(t *testing.T, got http.Header) {
+	t.Helper()
+	for name, want := range headers {
+		testkit.Equal(t, strings.Join(got.Values(name), ", "), want, "%s", name)
+	}
+}
+
+// V3: not only pages have the headers: what is missing, refused or sent on has them, too, and what pages load.
+func TestEveryAnswerHasTheHeaders(t *testing.T) {
+	c, _, h := newFixture(fixed())
+	for path, status := range map[string]int{
+		base: http.StatusOK, base + "nothing": http.StatusNotFound, base + "hubs/": http.StatusNotFound, c.assets.path + "/console.js": http.StatusOK, c.assets.path + "/console.css": http.StatusOK,
+	} {
+		w := get(h, path)
+		testkit.Equal(t, w.Code, status, "%s", path)
+		checkHeaders(t, w.Header())
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, base+"hubs/sensors/delete", nil))
+	testkit.That(t, w.Code >= http.StatusBadRequest, "a form of nowhere is answered with %d", w.Code)
+	checkHeaders(t, w.Header())
 }
 
 // checkPage looks for what is not ours.
