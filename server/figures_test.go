@@ -104,16 +104,13 @@ func TestSeriesOfSeveralNodes(t *testing.T) {
 func TestFiguresOfSeveralNodesByHTTP(t *testing.T) {
 	s := newShared(t)
 	s.wire = &clustertest.Network{}
-	configs := []Config{s.config(), s.config()}
-	configs[0].Node, configs[1].Node = "node-1", "node-2"
-	nodes := s.startAll(configs...)
+	nodes := s.startAll(s.named("node-1", "node-2")...)
 	testkit.Must(t, testkit.Err(nodes[0].admin().CreateHub(t.Context(), admin.HubRequest{Name: "orders"})))
+	for _, node := range nodes { // all of them, before one asks another
+		node.awaitNodes(len(nodes), "orders")
+	}
 	for _, node := range nodes {
 		client := node.admin()
-		testkit.Eventually(t, "both nodes, and the hub", func() bool {
-			o, err := client.Overview(t.Context())
-			return err == nil && o.Totals.Nodes == 2 && testkit.Err(client.Hub(t.Context(), "orders")) == nil
-		})
 		o, err := client.Overview(t.Context())
 		testkit.Must(t, err)
 		testkit.Equal(t, strings.Join(o.Missing, " "), "", "nodes that the overview misses")

@@ -76,6 +76,16 @@ func (s *shared) config() Config {
 	}
 }
 
+// named gives each of several nodes its name.
+func (s *shared) named(names ...string) (configs []Config) {
+	for _, name := range names {
+		cfg := s.config()
+		cfg.Node = name
+		configs = append(configs, cfg)
+	}
+	return configs
+}
+
 // startAll starts nodes at once: none goes on before all have opened the storage, so that each knows
 // it as it was before.
 func (s *shared) startAll(configs ...Config) []*running {
@@ -97,6 +107,16 @@ func (s *shared) startAll(configs ...Config) []*running {
 		s.t.FailNow()
 	}
 	return nodes
+}
+
+// awaitNodes waits until a node knows of so many, and of a hub; "": of none.
+func (r *running) awaitNodes(count int, hub string) {
+	r.t.Helper()
+	client := r.admin()
+	testkit.Eventually(r.t, "all nodes, and what there is, at "+r.cfg.Node, func() bool {
+		o, err := client.Overview(r.t.Context())
+		return err == nil && o.Totals.Nodes == count && (hub == "" || testkit.Err(client.Hub(r.t.Context(), hub)) == nil)
+	})
 }
 
 // wantOneKey checks that all nodes let in by the same key of the root policy, that one of them shows
