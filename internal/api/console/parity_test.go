@@ -1,6 +1,9 @@
 package console
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,5 +49,21 @@ func TestEachChangeHasAForm(t *testing.T) {
 	for call := range withoutForm {
 		testkit.That(t, slices.Contains(table, call), "the API has no %s", call)
 		testkit.That(t, !have[call], "%s has a form, and needs no reason", call)
+	}
+}
+
+// V1: the guide names each of them, with the command that does it.
+func TestTheGuideNamesWhatHasNoForm(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "console.md"))
+	testkit.Must(t, err)
+	_, section, _ := strings.Cut(string(text), "## What it leaves to the command line\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	named := map[string]string{} // the command by the call
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ [^`]+)` \\| `(eventyard [^`]+)` \\|").FindAllStringSubmatch(section, -1) {
+		named[row[1]] = row[2]
+		testkit.That(t, withoutForm[row[1]] != "", "the guide says that %s has no form", row[1])
+	}
+	for call, reason := range withoutForm {
+		testkit.That(t, named[call] != "" && strings.Contains(reason, named[call]), "the guide has for %s the command %q, and the reason is: %s", call, named[call], reason)
 	}
 }
