@@ -1,7 +1,9 @@
 package console
 
 import (
+	"os/exec"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +49,42 @@ func TestPagesOfTheDemo(t *testing.T) {
 	testkit.Must(t, d.End("TERM"))
 	testkit.That(t, strings.Contains(d.Printed(), "The books balance."), "it ended with %s", parts.Tail(d.Printed(), 2000))
 }
+
+// S: the demo as its help shows it, of its real size and with its levers, ends well and its books balance. It says the
+// figures, and judges none: how much of what was promised was sent before and after the levers, how soon partitions had new
+// owners, and how much of the machine it took.
+func TestTheDemoAtItsSize(t *testing.T) {
+	long(t)
+	called := time.Now()
+	cmd := exec.CommandContext(t.Context(), eventyard(t), "demo", "--for", "60s", "--levers", "kill,co,webhook,poison,circuit,plug",
+		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0") // the ports are its own: others may be at its usual ones
+	cmd.Dir = t.TempDir()
+	printed, err := cmd.CombinedOutput()
+	lasted, said := time.Since(called), string(printed)
+	testkit.Must(t, err, "it ended with %s", parts.Tail(said, 4000))
+	testkit.That(t, strings.HasSuffix(said, "The books balance.\n"), "it ended with %s", parts.Tail(said, 4000))
+	var before, after []string
+	carbon := false
+	for line := range strings.Lines(said) {
+		carbon = carbon || strings.Contains(line, "a sensor for carbon monoxide")
+		if share := ofPromised.FindStringSubmatch(line); share == nil {
+			continue
+		} else if carbon {
+			after = append(after, share[1])
+		} else {
+			before = append(before, share[1])
+		}
+	}
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	t.Logf("of what was promised it sent %v %% before each home had a sensor for carbon monoxide, and %v %% from then on", before, after)
+	t.Logf("%s; it took %.0f %% of %d processors in %s", found(t, said, ownersLine), 100*used.Seconds()/lasted.Seconds()/float64(runtime.NumCPU()), runtime.NumCPU(), lasted.Round(time.Second))
+	t.Log(parts.Tail(said, 2000))
+}
+
+var (
+	ofPromised = regexp.MustCompile(`\((\d+) % of what was promised\)`)
+	ownersLine = regexp.MustCompile(`(?m)^kill +(.*)$`)
+)
 
 // V4: how soon the demo, as it is without flags, has a home on its page: from the command to its first words, and to
 // the page that is linked, as a reader presses. It says the figures, and judges none.
