@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -43,6 +44,36 @@ func TestHowSoonPagesAreThere(t *testing.T) {
 			}
 		}
 		t.Logf("/console/%-34s first byte %s; largest paint %s; press to next paint %s", path, spread(bytes), spread(paints), spread(presses))
+	}
+}
+
+// moves takes note of what moves without being asked to, from the first paint on, and of whether the page came without what
+// was still being looked for.
+const moves = `window.moved = 0; window.late = false;
+	new PerformanceObserver(l => { for (const e of l.getEntries()) if (!e.hadRecentInput) window.moved += e.value; }).observe({type: "layout-shift", buffered: true});
+	document.addEventListener("DOMContentLoaded", () => { window.late = document.querySelector(".looking") !== null; });`
+
+// V4: nothing of a page jumps while it loads, at a desk and on a phone. Of one that comes before all of it is known, and
+// says that it still looks, it is said how much moved, and not judged.
+func TestPagesDoNotJumpWhileTheyLoad(t *testing.T) {
+	long(t)
+	y := newYard(t)
+	y.furnish(t)
+	for _, width := range []int{1280, 390} {
+		p := newPage(t, y.base, width, "light")
+		p.inject("take note of what moves", moves)
+		for _, path := range []string{
+			"", "hubs", "hubs/orders", "hubs/orders/events", "hubs/orders/groups", "hubs/orders/groups/billing", "topics", "topics/shop", "topics/shop/subscriptions/mailer", "functions", "functions/resize", "activity", "access", "storage",
+		} {
+			var moved float64
+			var late bool
+			p.open("/console/" + path)
+			p.await("the whole page", settled)
+			p.run("look", chromedp.Evaluate(`new Promise(done => requestAnimationFrame(() => setTimeout(() => done(window.moved), 100)))`, &moved,
+				func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }), chromedp.Evaluate(`window.late`, &late))
+			t.Logf("/console/%-34s at %4d moved by %.3f; still looking at first: %v", path, width, moved, late)
+			testkit.That(t, late || moved <= layoutMove, "/console/%s at %d moved by %.3f while it loaded", path, width, moved)
+		}
 	}
 }
 
