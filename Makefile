@@ -82,7 +82,7 @@ interop-cluster-full: ## What Kafka clients do of interop-full, against three no
 	INTEROP_YARD=cluster go test -v -count=1 -parallel 2 -timeout 180m -run '$(INTEROPCLUSTERFULL)' ./test/interop -full
 
 .PHONY: browser
-browser: ## The console in a real browser, beyond what make test has: all pages in light and dark, at a desk and on a phone; extremes; under load; 100 open pages; tabs open for BROWSERTIME (1h). Its figures are in docs/benchmarks.md
+browser: ## The console in a real browser, beyond what make test has: all pages in light and dark, at a desk and on a phone; extremes; under load; 100 open pages; what moves while pages load; the demo at its full size; tabs open for BROWSERTIME (1h). Its figures are in docs/benchmarks.md
 	go test -v -count=1 -timeout 24h ./test/console -browser.all -browser.memory $(BROWSERTIME) -artifacts
 
 .PHONY: minutes
