@@ -191,6 +191,21 @@ func (p *page) check(axe, picture string) {
 	}
 }
 
+// tooLow are the buttons, choices and fields of a page that are seen and not 32 px high, as a finger wants them; what
+// stands in the head and in a line of text is none of them.
+const tooLow = `[...document.querySelectorAll("main :is(.btn, .seg a, .seg button, .seg label, select, input[type=text], input[type=search], input[type=number], textarea), .tabbar a")].filter(e => {
+	const box = e.getBoundingClientRect();
+	return box.width > 0 && box.height > 0 && box.height < 31.5;
+}).map(e => e.outerHTML.slice(0, 120) + " is " + e.getBoundingClientRect().height)`
+
+// checkTargets looks for what a finger misses on a phone.
+func (p *page) checkTargets(path string) {
+	p.t.Helper()
+	var low []string
+	p.run("measure what can be pressed", chromedp.Evaluate(tooLow, &low))
+	testkit.That(p.t, len(low) == 0, "/console/%s has on a phone what is less than 32 px high:\n%s", path, strings.Join(low, "\n"))
+}
+
 // keep keeps a picture.
 func (p *page) keep(picture string) {
 	p.t.Helper()

@@ -89,7 +89,7 @@ var (
 
 // V1, V3, V4: each page of a yard that works and is not well is whole at a desk by day and on a phone by night:
 // the browser has nothing to say against it, nobody is kept out, and nothing is scrolled sideways, also at widths
-// between; and a chart goes on by itself.
+// between, and a finger meets what can be pressed; and a chart goes on by itself.
 func TestPages(t *testing.T) {
 	y := newYard(t)
 	y.furnish(t)
@@ -109,6 +109,9 @@ func TestPages(t *testing.T) {
 			var wide []string
 			chart.run("another width", chromedp.EmulateViewport(width, 900), chromedp.Evaluate(tooWide, &wide))
 			testkit.That(t, len(wide) == 0, "/console/%s has to be scrolled sideways at %d because of %q", path, width, wide)
+			if width == 360 {
+				chart.checkTargets(path)
+			}
 		}
 	}
 }
