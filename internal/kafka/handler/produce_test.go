@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +151,38 @@ func TestWhatIsRefused(t *testing.T) {
 	r.Topics[0].Topic = "nobody"
 	testkit.Equal(t, c.produceBy(12, r).ErrorCode, codeUnknownTopic, "code of a hub that is not there")
 	wantRecords(t, c.fetch(hub, 0, 0))
+}
+
+// The partitions of a request commit at once: none is waited for before all have started.
+func TestPartitionsOfARequestCommitAtOnce(t *testing.T) {
+	y := newYard(t)
+	const partitions = 3
+	orders, bills := y.hub("orders", partitions), y.hub("bills", 1)
+	r := produceRequest(t, orders, 0, values("x"))
+	for partition := int32(1); partition < partitions; partition++ {
+		r.Topics[0].Partitions = append(r.Topics[0].Partitions, produceRequest(t, orders, partition, values("x")).Topics[0].Partitions...)
+	}
+	r.Topics = append(r.Topics, produceRequest(t, bills, 0, values("x")).Topics...)
+	var mu sync.Mutex
+	started := map[eventlog.PartitionID]bool{} // guarded by mu
+	y.storage.Engine.Inject(func(op logtest.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case op.Kind == logtest.OpStart:
+			started[op.ID] = true
+		case op.Kind == logtest.OpWait && len(started) <= partitions:
+			return fmt.Errorf("%v is waited for, and only %v have started: %w", op.ID, started, eventlog.ErrUnavailable)
+		}
+		return nil
+	})
+	for _, topic := range ask[*kmsg.ProduceResponse](y.client(), 13, r).Topics {
+		for _, p := range topic.Partitions {
+			testkit.Equal(t, p.ErrorCode, codeNone, "%v/%d: %v", topic.TopicID, p.Partition, p.ErrorMessage)
+		}
+	}
+	y.storage.Engine.Inject(nil)
+	testkit.Equal(t, y.storage.Engine.Count(logtest.OpWait), partitions+1, "waits")
 }
 
 // Storage that fails is reported so that clients send again.

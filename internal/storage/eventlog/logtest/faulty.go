@@ -28,13 +28,14 @@ const (
 	OpCursor
 	OpNext
 	OpClose
+	OpStart
 )
 
 // Op is an operation about to be done.
 type Op struct {
 	Kind OpKind
 	ID   eventlog.PartitionID // of OpProvide and OpRemove the log alone
-	// N numbers the operations of this kind, beginning with 1; that of an OpWait is its OpSubmit's.
+	// N numbers the operations of this kind, beginning with 1; that of an OpStart or OpWait is its OpSubmit's.
 	// SubmitAll is one OpSubmit.
 	N int
 	// At is where the cursor of an OpNext stands.
@@ -239,6 +240,14 @@ type faultyReceipt struct {
 	eventlog.Receipt
 	p *faultyPartition
 	n int // of its OpSubmit
+}
+
+// Start cannot fail: with an error nothing is started, and Wait does it.
+func (r *faultyReceipt) Start() {
+	_ = r.p.f.do(&Op{Kind: OpStart, ID: r.p.id, N: r.n}, func() error {
+		r.Receipt.Start()
+		return nil
+	})
 }
 
 func (r *faultyReceipt) Wait(ctx context.Context) (a eventlog.Appended, err error) {
