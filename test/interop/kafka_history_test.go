@@ -3,11 +3,14 @@
 package interop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,13 +27,18 @@ const (
 	historyKills     = 3
 	// historyBetween is how many batches each producer is through with between one kill and the next.
 	historyBetween = 50
-	historyLast    = "last"
+	// historyInFlight is how many batches a producer sends before it hears of the first: five to each partition, as many as
+	// franz-go has under way there.
+	historyInFlight = 5 * kafkaPartitions
+	// historyAhead is how many batches a producer that sends by itself may be ahead of one of transactions.
+	historyAhead = 10 * historyInFlight
+	historyLast  = "last"
 )
 
 // TestKafkaHistory has idempotent and transactional producers work through a proxy that breaks every connection after a
-// while, holds answers back, and so has requests repeated, and kills the yard in between, or one of its nodes. What they were told, and what is
-// there in the end for readers of what is committed, by Kafka and over AMQP, have to agree: nothing lost, twice, out of order,
-// or of a transaction that was aborted. // K3
+// while, holds answers back, and so has requests repeated, repeats some by itself, and kills the yard in between, or one of its nodes. What they
+// were told, and what is there in the end for readers of what is committed, by Kafka and over AMQP, have to agree: nothing lost, twice, out of
+// order, or of a transaction that was aborted. Readers of both kinds that were there all the time were given the same. // K3
 func TestKafkaHistory(t *testing.T) {
 	t.Parallel()
 	seeds := 1
@@ -52,36 +60,44 @@ func playHistory(t *testing.T, seed uint64) {
 	defer cancel()
 	k := kafkaTask{address: y.address(), hub: historyHub}
 	h := &kafkaHistory{grown: make(chan struct{}, 1), through: map[string]int{}}
+	live := startHistoryReaders(t, ctx, k, y.one().hostPort(t, "amqp"))
 	working, stop := context.WithCancel(ctx)
 	var producers sync.WaitGroup
 	for n := range historyProducers {
-		producers.Go(func() { h.end(h.send(working, ctx, k, fmt.Sprint("single", n))) })
+		pace := make(chan struct{}, historyAhead) // else they send a hundred times as much
+		producers.Go(func() { h.end(h.send(working, ctx, k, fmt.Sprint("single", n), pace)) })
 		random := rand.New(rand.NewPCG(seed, uint64(n)+1))
-		producers.Go(func() { h.end(h.transact(working, ctx, k, fmt.Sprint("group", n), random)) })
+		producers.Go(func() { h.end(h.transact(working, ctx, k, fmt.Sprint("group", n), random, pace)) })
 	}
 	for n := range historyKills + 1 {
 		h.awaitMore(t, ctx)
 		if n < historyKills {
 			y.kill(t)
+			live.lead(y.one().hostPort(t, "amqp"))
 		}
 	}
 	stop()
 	producers.Wait()
 	testkit.Must(t, h.failed, "a producer")
-	broken := int64(0)
+	broken, repeated := int64(0), int64(0)
 	for _, proxy := range proxies {
 		proxy.calm.Store(true)
 		broken += proxy.broken.Load()
+		repeated += proxy.repeated.Load()
 	}
+	testkit.That(t, repeated > 0, "the proxy has repeated nothing")
 
 	y.one().sendLast(t, ctx)
-	byKafka, byAMQP := k.readUntilLast(t, ctx), y.one().readUntilLast(t, ctx)
+	byKafka, byAMQP := testkit.Value(readUntilLast(ctx, k.historyReader(t)))(t), y.one().readUntilLast(t, ctx)
+	live.wait(t)
 	for p := range byKafka {
 		testkit.Slices(t, byAMQP[p], byKafka[p], "what is read over AMQP of partition %d, and by Kafka", p)
+		testkit.Slices(t, live.byKafka[p], byKafka[p], "what was read by Kafka of partition %d as it came, and later", p)
+		testkit.Slices(t, live.byAMQP[p], byKafka[p], "what was read over AMQP of partition %d as it came, and by Kafka later", p)
 	}
 	h.check(t, byKafka)
 	y.stop(t)
-	t.Logf("proved: over %d kills and %d broken connections %s", historyKills, broken, h)
+	t.Logf("proved: over %d kills, %d broken connections and %d repeated requests %s", historyKills, broken, repeated, h)
 }
 
 // kafkaHistory is what producers were told.
@@ -189,26 +205,62 @@ func (historyBatch) client(k kafkaTask, options ...kgo.Opt) (*kgo.Client, error)
 		kgo.AlwaysRetryEOF(), kgo.MetadataMinAge(50*time.Millisecond), soon)...)
 }
 
-// send sends batches, one after another and to each partition in turn, until it is to stop. Each is acknowledged in the end.
-func (h *kafkaHistory) send(working, ctx context.Context, k kafkaTask, name string) error {
-	client, err := historyBatch{}.client(k)
+// send sends batches, some at a time and to each partition in turn, until it is to stop. Each is acknowledged in the end.
+func (h *kafkaHistory) send(working, ctx context.Context, k kafkaTask, name string, pace <-chan struct{}) error {
+	client, err := historyBatch{}.client(k, kgo.ProducerLinger(0))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	for n := 0; working.Err() == nil; n++ {
-		b := historyBatch{producer: name, number: n, partition: n % kafkaPartitions}
-		if err := client.ProduceSync(ctx, b.records()...).FirstErr(); err != nil {
-			return fmt.Errorf("%s sends %d: %w", name, n, err)
+	room, failed := make(chan struct{}, historyInFlight), make(chan error, 1)
+	for n := 0; ; n++ {
+		select {
+		case <-pace:
+		case <-working.Done():
+			return h.flush(ctx, client, name, failed)
 		}
-		h.add(b)
+		select {
+		case room <- struct{}{}:
+		case err := <-failed:
+			return err
+		}
+		b := historyBatch{producer: name, number: n, partition: n % kafkaPartitions}
+		var left atomic.Int32
+		left.Store(historySize)
+		for _, r := range b.records() {
+			client.Produce(ctx, r, func(_ *kgo.Record, err error) {
+				if err != nil {
+					select {
+					case failed <- fmt.Errorf("%s sends %d: %w", name, n, err):
+					default:
+					}
+					return
+				}
+				if left.Add(-1) == 0 {
+					h.add(b)
+					<-room
+				}
+			})
+		}
 	}
-	return nil
+}
+
+// flush waits for what a producer has under way.
+func (*kafkaHistory) flush(ctx context.Context, client *kgo.Client, name string, failed <-chan error) error {
+	if err := client.Flush(ctx); err != nil {
+		return fmt.Errorf("%s waits for its last batches: %w", name, err)
+	}
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
 }
 
 // transact sends transactions, each of a batch to two partitions, and commits most of them. One of which it is not told how
 // it has ended is uncertain: it begins anew then, as a program does, which ends what went on.
-func (h *kafkaHistory) transact(working, ctx context.Context, k kafkaTask, name string, random *rand.Rand) (err error) {
+func (h *kafkaHistory) transact(working, ctx context.Context, k kafkaTask, name string, random *rand.Rand, pace chan<- struct{}) (err error) {
 	var client *kgo.Client
 	defer func() {
 		if client != nil {
@@ -238,6 +290,12 @@ func (h *kafkaHistory) transact(working, ctx context.Context, k kafkaTask, name 
 			batches[i].outcome = ended
 		}
 		h.add(batches...)
+		for range historyInFlight {
+			select {
+			case pace <- struct{}{}:
+			default:
+			}
+		}
 	}
 	return nil
 }
@@ -285,6 +343,7 @@ func (h *kafkaHistory) check(t *testing.T, there [][]string) {
 	behind := map[lane]int{}           // where a producer's last record is in a partition
 	whole := map[string]map[bool]int{} // of each uncertain transaction, how many records are there, and how many are not
 	known := 0
+	slices.SortStableFunc(h.batches, func(a, b historyBatch) int { return cmp.Compare(a.number, b.number) }) // not as they were acknowledged
 	for _, b := range h.batches {
 		for _, value := range b.values() {
 			i, found := at[value][b.partition]
@@ -338,14 +397,20 @@ func (y *yard) sendLast(t *testing.T, ctx context.Context) {
 	}
 }
 
-// readUntilLast is what readers of what is committed are given, by partition.
-func (k kafkaTask) readUntilLast(t *testing.T, ctx context.Context) [][]string {
+// historyReader reads what is committed from the beginning.
+func (k kafkaTask) historyReader(t *testing.T) *kgo.Client {
 	t.Helper()
+	return k.franz(t, k.fromTheBeginning(), kgo.FetchIsolationLevel(kgo.ReadCommitted()), soon)
+}
+
+// readUntilLast is what a reader is given by Kafka, by partition.
+func readUntilLast(ctx context.Context, reader *kgo.Client) ([][]string, error) {
 	all := make([][]string, kafkaPartitions)
-	reader := k.franz(t, k.fromTheBeginning(), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	for ended := 0; ended < kafkaPartitions; {
 		fetches := reader.PollFetches(ctx)
-		testkit.Must(t, ctx.Err(), "%d partitions were read to their end", ended)
+		if err := ctx.Err(); err != nil {
+			return all, fmt.Errorf("%d partitions were read to their end: %w", ended, err)
+		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if string(r.Value) == historyLast {
 				ended++
@@ -354,7 +419,7 @@ func (k kafkaTask) readUntilLast(t *testing.T, ctx context.Context) [][]string {
 			all[r.Partition] = append(all[r.Partition], string(r.Value))
 		})
 	}
-	return all
+	return all, nil
 }
 
 // readUntilLast is what receivers are given over AMQP, by partition.

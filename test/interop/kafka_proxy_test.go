@@ -3,6 +3,9 @@
 package interop
 
 import (
+	"bytes"
+	"encoding/binary"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -15,15 +18,17 @@ import (
 
 // stormProxy passes connections on to a server, and breaks every one of them after a while: before something that a client
 // has sent is passed on, in the middle of it, or behind it, so that its answer is lost and the client repeats it. Now and
-// then it holds something back for less time than any client waits for.
+// then it holds something back for less time than any client waits for. Some requests of producers that are idempotent, and
+// not transactional, it sends a second time by itself.
 //
 // What a client has given up is never delivered late: a transaction before version 2 of Kafka's protocol has no defence
-// against that.
+// against that. A request is repeated at once, before anything is passed on that the client sends behind it.
 type stormProxy struct {
 	listener net.Listener
 	to       string
 	calm     atomic.Bool // nothing is broken any more
 	broken   atomic.Int64
+	repeated atomic.Int64
 
 	running sync.WaitGroup
 	mu      sync.Mutex
@@ -106,6 +111,7 @@ func (p *stormProxy) pass(client *net.TCPConn) {
 
 func (p *stormProxy) carryRequests(server, client *net.TCPConn, f fate) {
 	buffer := make([]byte, 64<<10)
+	var passed requestFrames
 	for {
 		n, err := client.Read(buffer)
 		over := !p.calm.Load() && time.Now().After(f.end)
@@ -116,7 +122,73 @@ func (p *stormProxy) carryRequests(server, client *net.TCPConn, f fate) {
 		if _, failed := server.Write(buffer[:n]); failed != nil || err != nil || over {
 			return
 		}
+		for _, request := range passed.add(buffer[:n]) {
+			if producesAlone(request) && p.repeats() {
+				p.repeat(request)
+			}
+		}
 	}
+}
+
+// repeats is true now and then.
+func (p *stormProxy) repeats() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.random.IntN(4) == 0
+}
+
+// repeat sends a request by a connection of its own, and waits for the answer, unless the server is killed.
+func (p *stormProxy) repeat(request []byte) {
+	dialed, err := net.Dial("tcp", p.to)
+	if err != nil {
+		return
+	}
+	server := dialed.(*net.TCPConn)
+	defer p.drop(server)
+	if !p.keep(server) || server.SetDeadline(time.Now().Add(10*time.Second)) != nil {
+		return
+	}
+	if _, err := server.Write(request); err != nil {
+		return
+	}
+	var size [4]byte
+	if _, err := io.ReadFull(server, size[:]); err != nil {
+		return
+	}
+	if _, err := io.CopyN(io.Discard, server, int64(binary.BigEndian.Uint32(size[:]))); err == nil {
+		p.repeated.Add(1)
+	}
+}
+
+// requestFrames finds the requests in what a client sends.
+type requestFrames struct{ begun []byte }
+
+// add gives those that are whole with these bytes.
+func (f *requestFrames) add(more []byte) (whole [][]byte) {
+	f.begun = append(f.begun, more...)
+	for len(f.begun) >= 4 {
+		size := 4 + int(binary.BigEndian.Uint32(f.begun))
+		if size > len(f.begun) {
+			break
+		}
+		whole = append(whole, bytes.Clone(f.begun[:size]))
+		f.begun = f.begun[size:]
+	}
+	return whole
+}
+
+// producesAlone: it is a Produce request outside transactions. One without acks, which has no answer, does not come here.
+func producesAlone(request []byte) bool {
+	const head = 4 + 2 + 2 + 4 // size, key, version, number
+	if len(request) < head+2 || binary.BigEndian.Uint16(request[4:]) != 0 {
+		return false
+	}
+	version, rest := binary.BigEndian.Uint16(request[6:]), request[head:]
+	rest = rest[min(len(rest), 2+max(0, int(int16(binary.BigEndian.Uint16(rest))))):] // the client's name
+	if version >= 9 {
+		return len(rest) > 2 && rest[0] == 0 && rest[1] == 0 // no tags, no transactional id
+	}
+	return len(rest) > 2 && rest[0] == 0xff && rest[1] == 0xff
 }
 
 func (p *stormProxy) carryAnswers(client, server *net.TCPConn, f fate) {
