@@ -9,7 +9,7 @@ def settings(**more):
     found = {"bootstrap_servers": task.ADDRESS, **more}
     if task.USER:
         found |= {
-            "security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "ssl_cafile": task.CA,
+            "security_protocol": "SASL_SSL", "sasl_mechanism": task.MECHANISM, "ssl_cafile": task.CA,
             "sasl_plain_username": task.USER, "sasl_plain_password": task.PASSWORD,
         }
     return found
