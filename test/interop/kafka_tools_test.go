@@ -27,6 +27,9 @@ const (
 	kafkaDeleteRecords   = "org.apache.kafka.tools.DeleteRecordsCommand"
 	kafkaGetOffsets      = "org.apache.kafka.tools.GetOffsetShell"
 	kafkaTransactionsCLI = "org.apache.kafka.tools.TransactionsCommand"
+	kafkaVersions        = "org.apache.kafka.tools.BrokerApiVersionsCommand"
+	kafkaLogDirs         = "org.apache.kafka.tools.LogDirsCommand"
+	kafkaACLs            = "org.apache.kafka.tools.AclCommand"
 )
 
 // kafkaToolbox runs the tools of Kafka's distribution against a yard.
@@ -122,6 +125,11 @@ func (b kafkaToolbox) everyday(topic string) {
 func (b kafkaToolbox) rarely(topic string) {
 	t := b.t
 	t.Helper()
+	wants(t, b.run("", kafkaVersions), "Produce(0): 0 to 13", "ConsumerGroupHeartbeat(68): ", "CreatePartitions(37): ")
+	wants(t, b.run("", kafkaLogDirs, "--describe", "--topic-list", topic), `"partition":"`+topic+`-0"`, `"partition":"`+topic+`-1"`)
+	out, _ := b.try("", kafkaACLs, "--list")
+	wants(t, out, "SecurityDisabled")
+	t.Log("proved: kafka-broker-api-versions and kafka-log-dirs say what there is, and kafka-acls that there are none")
 	b.run("", kafkaConfigs, "--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", "retention.ms=3600000")
 	wants(t, b.run("", kafkaConfigs, "--describe", "--entity-type", "topics", "--entity-name", topic), "retention.ms=3600000")
 	t.Log("proved: kafka-configs changes retention")
@@ -129,7 +137,7 @@ func (b kafkaToolbox) rarely(topic string) {
 	b.run("", kafkaConsumerGroups, "--describe", "--group", "console", "--members", "--verbose")
 	wants(t, b.run("", kafkaConsumerGroups, "--describe", "--all-groups", "--offsets"), "console")
 	wants(t, b.run("", kafkaConsumerGroups, "--reset-offsets", "--group", "console", "--topic", topic, "--to-earliest", "--execute"), "NEW-OFFSET")
-	out := b.run("", kafkaConsoleConsumer, "--topic", topic, "--group", "console", "--max-messages", "3", "--timeout-ms", "60000")
+	out = b.run("", kafkaConsoleConsumer, "--topic", topic, "--group", "console", "--max-messages", "3", "--timeout-ms", "60000")
 	wants(t, out, "one", "two", "three")
 	t.Log("proved: kafka-consumer-groups resets offsets, and the group reads again from there")
 	var total int
