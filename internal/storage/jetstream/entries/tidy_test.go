@@ -167,8 +167,8 @@ func TestADeletionKeepsNoGaps(t *testing.T) {
 func TestADeletionThatWasStoredAgainEndsAsTheFirst(t *testing.T) {
 	r, begun := newReplica(), time.Now()
 	at := func(d time.Duration) time.Time { return begun.Add(d) }
-	r.apply("d", 1, begun, message{seq: 1, kind: value, key: "k"}, message{seq: 2, before: 1, kind: deletion, key: "k"})
-	r.apply("d", 1, at(20*time.Hour), message{seq: 90, before: 2, kind: deletion, key: "k"})
+	r.apply("d", 1, begun, message{seq: 1, kind: value, nonce: 1, key: "k"}, message{seq: 2, before: 1, kind: deletion, nonce: 2, key: "k"})
+	r.apply("d", 1, at(20*time.Hour), message{seq: 90, before: 2, kind: deletion, nonce: 2, key: "k"})
 	it, _ := r.state("k")
 	testkit.That(t, it.gone.Equal(begun) && it.seq == 90, "it is gone since %v, at %d", it.gone.Sub(begun), it.seq)
 	_, err := fate(r, newBucket("d", r), message{kind: value, nonce: 9, before: 2, key: "k"}, r.look("k", true))
@@ -176,10 +176,25 @@ func TestADeletionThatWasStoredAgainEndsAsTheFirst(t *testing.T) {
 	r.prune(at(time.Hour))
 	testkit.Equal(t, len(r.kept("d", at(19*time.Hour))), 1, "deletions that have a message")
 	testkit.Equal(t, len(r.kept("d", at(21*time.Hour))), 0, "deletions whose message has gone")
-	r.apply("d", 1, at(21*time.Hour), message{seq: 95, before: 93, kind: deletion, key: "k"})
+	r.apply("d", 1, at(21*time.Hour), message{seq: 95, before: 93, kind: deletion, nonce: 3, key: "k"})
 	it, _ = r.state("k")
 	testkit.That(t, it.gone.Equal(at(21*time.Hour)), "the deletion of another value is gone since %v", it.gone.Sub(begun))
 	r.prune(at(22 * time.Hour))
 	_, known := r.state("k")
 	testkit.That(t, !known, "it is remembered for ever")
+}
+
+// C2: a node that missed that a deletion was stored again knows the next one by its number: its watchers hear nothing, and
+// it is gone since it went. Those of a deletion of another value, which it missed as well, do hear.
+func TestADeletionThatWasStoredAgainUnseen(t *testing.T) {
+	r, begun := newReplica(), time.Now()
+	r.apply("d", 1, begun, message{seq: 1, kind: value, nonce: 1, key: "k"}, message{seq: 2, before: 1, kind: deletion, nonce: 2, key: "k"})
+	w := &watcher{ready: make(chan struct{}, 1), pending: map[string]meta.Change{}}
+	r.begin(w)
+	r.apply("d", 1, begun.Add(20*time.Hour), message{seq: 90, before: 50, kind: deletion, nonce: 2, key: "k"}) // 50 replaced 2
+	testkit.Equal(t, len(w.take()), 0, "changes of a deletion that was stored again twice")
+	it, _ := r.state("k")
+	testkit.That(t, it.gone.Equal(begun) && it.seq == 90, "it is gone since %v, at %d", it.gone.Sub(begun), it.seq)
+	r.apply("d", 1, begun.Add(21*time.Hour), message{seq: 95, before: 93, kind: deletion, nonce: 3, key: "k"})
+	testkit.Equal(t, len(w.take()), 1, "changes of the deletion of another value")
 }
