@@ -13,6 +13,16 @@
 // test asks the present one the same. Beyond that the test goes on with what was under way:
 // numbered producers, a group, retries, dead letters, functions.
 //
+// What a node has stored on NATS servers is read by later ones likewise: servers-1 is the folder of a server with one node,
+// whose older entries, values and deletions, were stored again. Whoever changes a message in a stream (frames, marks, entries,
+// announcements) adds one, made at the last commit that wrote the old form, in a worktree of it, since the generator has
+// entries stored again by its own code:
+//
+//	cd /tmp/old && go run ./test/upgrade/generate -server -binary /tmp/eventyard-old -commit COMMIT -name servers-before-CHANGE
+//
+// There is none of a node that was killed. Servers forget a deletion's message after a day, so that no deletion is in such an
+// archive by the time that it is opened; and there are no dead letters in folders, which nodes do not share.
+//
 // The archives keep for good. Hubs keep their events for ever; the test runs the yard with a
 // retention of a century; retries whose time to live is over become dead letters, which are sent
 // again; and producers, which a yard forgets after a week, are made to have been active just now.
@@ -34,10 +44,11 @@ import (
 // Manifest is what an archive has to yield.
 type Manifest struct {
 	// Commit is the one that the program was built from, Made when the folder was written. Killed:
-	// it ended by SIGKILL.
-	Commit string    `json:"commit"`
-	Made   time.Time `json:"made"`
-	Killed bool      `json:"killed"`
+	// it ended by SIGKILL. OnServer: it was a node on a NATS server, whose folder is in the archive.
+	Commit   string    `json:"commit"`
+	Made     time.Time `json:"made"`
+	Killed   bool      `json:"killed"`
+	OnServer bool      `json:"onServer,omitzero"`
 	// Answers are what the program said of the folder, by path of the HTTP API.
 	Answers map[string]json.RawMessage `json:"answers"`
 	// Blobs are the digests of what is in Container, by name.
@@ -90,6 +101,14 @@ type Function struct {
 	// Owed are the bodies of events that it has not handled, poison ones included.
 	Owed []string `json:"owed"`
 }
+
+// What a data folder has of a yard on a NATS server: the file of its secret key and the folder of the server. YardName is
+// its name there.
+const (
+	SecretKey = "secret.key"
+	Servers   = "nats"
+	YardName  = "old"
+)
 
 // Policy and Key let everybody in on loopback.
 const (

@@ -23,6 +23,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"github.com/eventyard/eventyard/test/upgrade"
 )
 
@@ -31,19 +33,20 @@ func main() {
 	commit := flag.String("commit", "", "the commit that it was built from")
 	name := flag.String("name", "", "the archive's name")
 	kill := flag.Bool("kill", false, "end the yard with SIGKILL instead of SIGTERM")
+	onServer := flag.Bool("server", false, "have the yard be a node on a NATS server, and pack what that stores, too")
 	out := flag.String("out", "test/upgrade/testdata", "the folder for the archive")
 	flag.Parse()
-	if *binary == "" || *commit == "" || *name == "" {
+	if *binary == "" || *commit == "" || *name == "" || *kill && *onServer {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := generate(context.Background(), *binary, *commit, filepath.Join(*out, *name), *kill); err != nil {
+	if err := generate(context.Background(), *binary, *commit, filepath.Join(*out, *name), *kill, *onServer); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func generate(ctx context.Context, binary, commit, base string, kill bool) error {
+func generate(ctx context.Context, binary, commit, base string, kill, onServer bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	work, err := os.MkdirTemp("", "upgrade")
@@ -51,8 +54,13 @@ func generate(ctx context.Context, binary, commit, base string, kill bool) error
 		return err
 	}
 	defer os.RemoveAll(work)
-	m := &upgrade.Manifest{Commit: commit, Made: time.Now().UTC(), Killed: kill, Answers: map[string]json.RawMessage{}}
+	m := &upgrade.Manifest{Commit: commit, Made: time.Now().UTC(), Killed: kill, OnServer: onServer, Answers: map[string]json.RawMessage{}}
 	data := filepath.Join(work, "data")
+	if onServer {
+		if err := newKey(data); err != nil {
+			return err
+		}
+	}
 	if err := fill(ctx, binary, data, m, kill); err != nil {
 		return fmt.Errorf("fill the yard: %w", err)
 	}
@@ -85,7 +93,7 @@ func fill(ctx context.Context, binary, data string, m *upgrade.Manifest, kill bo
 		return err
 	}
 	defer world.close()
-	y, err := start(ctx, binary, data, "--grid-dead-delay", "0s")
+	y, err := start(ctx, binary, data, m.OnServer, "--grid-dead-delay", "0s")
 	if err != nil {
 		return err
 	}
@@ -96,7 +104,12 @@ func fill(ctx context.Context, binary, data string, m *upgrade.Manifest, kill bo
 	if err := y.stop(); err != nil {
 		return err
 	}
-	y, err = start(ctx, binary, data, "--grid-dead-delay", "1h")
+	if m.OnServer {
+		if err := storeAgain(ctx, data); err != nil {
+			return fmt.Errorf("store entries again: %w", err)
+		}
+	}
+	y, err = start(ctx, binary, data, m.OnServer, "--grid-dead-delay", "1h")
 	if err != nil {
 		return err
 	}
@@ -114,7 +127,7 @@ func fill(ctx context.Context, binary, data string, m *upgrade.Manifest, kill bo
 // record asks the old program what it finds in a folder. It does not say at once what functions are
 // about.
 func record(ctx context.Context, binary, data string, m *upgrade.Manifest) error {
-	y, err := start(ctx, binary, data, "--grid-dead-delay", "1h")
+	y, err := start(ctx, binary, data, m.OnServer, "--grid-dead-delay", "1h")
 	if err != nil {
 		return err
 	}
@@ -132,9 +145,23 @@ type yard struct {
 	upgrade.Yard
 	process *exec.Cmd
 	ended   chan error
+	servers *server.Server // nil: it has none
 }
 
-func start(ctx context.Context, binary, data string, flags ...string) (*yard, error) {
+func start(ctx context.Context, binary, data string, onServer bool, flags ...string) (started *yard, err error) {
+	y := &yard{ended: make(chan error, 1)}
+	if onServer {
+		if y.servers, err = serve(data); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				y.leaveServers()
+			}
+		}()
+		flags = append(flags, "--engine", y.servers.ClientURL(), "--yard", upgrade.YardName, "--replicas", "1", "--node", "node0",
+			"--secrets-key-file", filepath.Join(data, upgrade.SecretKey))
+	}
 	process := exec.CommandContext(ctx, binary, append([]string{
 		"serve", "--data", data, "--http", "127.0.0.1:0", "--amqp", "127.0.0.1:0", "--amqps", "off", "--https", "off",
 		"--grid-topic-retention", "365d", "--grid-dead-keep", "3650d", "--segment-bytes", "64KiB", "--log-level", "error",
@@ -149,7 +176,7 @@ func start(ctx context.Context, binary, data string, flags ...string) (*yard, er
 	if err := process.Start(); err != nil {
 		return nil, err
 	}
-	y := &yard{process: process, ended: make(chan error, 1)}
+	y.process = process
 	for lines := bufio.NewScanner(stdout); (y.HTTP == "" || y.AMQP == "") && lines.Scan(); {
 		switch fields := strings.Fields(lines.Text()); {
 		case len(fields) != 2:
@@ -176,12 +203,21 @@ func (y *yard) stop() error {
 	}
 	err := <-y.ended
 	y.ended <- err
+	y.leaveServers()
 	return err
 }
 
 func (y *yard) kill() {
 	_ = y.process.Process.Kill()
 	y.ended <- <-y.ended
+	y.leaveServers()
+}
+
+func (y *yard) leaveServers() {
+	if y.servers != nil {
+		y.servers.Shutdown()
+		y.servers.WaitForShutdown()
+	}
 }
 
 // pack writes a folder as an archive. Zeros that were written ahead cost next to nothing.
