@@ -126,6 +126,8 @@ func open(t *testing.T, base string) *yard {
 	case err := <-ended:
 		ended <- nil
 		t.Fatalf("the yard did not start: %v", err)
+	case <-time.After(patience): // a node on a server waits for what it cannot read
+		t.Fatal("the yard does not start")
 	}
 	y.HTTP, y.AMQP = s.Addresses()["http"], s.Addresses()["amqp"]
 	return y
