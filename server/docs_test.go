@@ -20,8 +20,8 @@ func TestLimitsAreDocumented(t *testing.T) {
 	testkit.Equal(t, bodyTimeout, idleTimeout)
 	cfg := Config{}.withDefaults()
 	for _, row := range []string{
-		fmt.Sprintf("connections of clients | %d,000 (`--http-max-connections`); then 503", cfg.HTTPMaxConnections/1000),
-		fmt.Sprintf("connections of clients | %d,000 (`--kafka-max-connections`)", cfg.KafkaMaxConnections/1000),
+		fmt.Sprintf("connections of clients, of one policy or token | %d,000 (`--http-max-connections`), half of that; then 503", cfg.HTTPMaxConnections/1000),
+		fmt.Sprintf("connections of clients, of one policy or token | %d,000 (`--kafka-max-connections`), half of that; then it is closed, and clients come again", cfg.KafkaMaxConnections/1000),
 		fmt.Sprintf("head of a request | %d KiB, %.0f s", maxHeaderBytes>>10, headerTimeout.Seconds()),
 		fmt.Sprintf("fields in the head of a request | %d; then 431", frame.MaxFields),
 		fmt.Sprintf("HTTP/2: requests at once of a connection | %d", maxStreams),
@@ -46,6 +46,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 		fmt.Sprintf("of which the yard remembers %d,%03d, and", admission.MaxKnown/1000, admission.MaxKnown%1000),
 		fmt.Sprintf("%d million events and %d GiB a second", cfg.Quota.Events/1e6, cfg.Quota.Bytes>>30),
 		fmt.Sprintf("keeps %.0f days and at most %d MiB.", journal.KeepFor.Hours()/24, journal.KeepBytes>>20),
+		"of a limit of 1,024 open files each listener has 80 connections, and one policy 40.",
 		fmt.Sprintf("At most %d,%03d series are kept at a node", series.MaxSeries/1000, series.MaxSeries%1000),
 	} {
 		testkit.That(t, strings.Contains(strings.ReplaceAll(guide, "\n", " "), said), "the guide says: %s", said)
@@ -58,4 +59,5 @@ func TestLimitsAreDocumented(t *testing.T) {
 	wants := []int{cfg.AMQPMaxConnections, cfg.HTTPMaxConnections, cfg.KafkaMaxConnections}
 	testkit.Slices(t, admission.Divide(enough, wants...).Clients, wants)
 	testkit.That(t, admission.Divide(enough-1, wants...).Clients[0] < wants[0], "less is enough")
+	testkit.Slices(t, admission.Divide(1024, wants...).Clients, []int{80, 80, 80})
 }

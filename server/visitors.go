@@ -165,7 +165,7 @@ func (v *visitors) Know(c *frame.Call) error {
 	if at == nil || at.known.Load() {
 		return nil
 	}
-	if err := at.permit.Know(); err != nil {
+	if err := at.permit.Know(c.Holder); err != nil {
 		c.Header().Set("Connection", "close") // it might find room by another, which has left
 		return err
 	}

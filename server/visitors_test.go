@@ -308,6 +308,28 @@ func TestAClientThatRestsAlready(t *testing.T) {
 	})
 }
 
+// R2: of the connections that clients may have one policy has half, and others find room beside it.
+func TestOneHolderHasHalfOfTheConnections(t *testing.T) {
+	v := newVisitors(admission.New(admission.Limits{}).Listener(2), prometheus.NewRegistry())
+	comes := func(holder string) (header http.Header, err error) {
+		_, server := net.Pipe()
+		conn := distant{server, "10.0.0.1"}
+		t.Cleanup(func() { v.changed(conn, http.StateClosed) })
+		w, r := httptest.NewRecorder(), new(http.Request).WithContext(v.come(t.Context(), conn))
+		for range 2 { // it is one connection, whatever it asks for
+			err = v.Know(&frame.Call{ResponseWriter: w, R: r, Holder: holder})
+		}
+		return w.Header(), err
+	}
+	testkit.Must(t, testkit.Err(comes("greedy")))
+	header, err := comes("greedy")
+	full, ok := errors.AsType[*admission.FullError](err)
+	testkit.MustEqual(t, ok, true, "the error is %v", err)
+	testkit.Equal(t, *full, admission.FullError{Kind: admission.OfOne, Limit: 1})
+	testkit.Equal(t, header.Get("Connection"), "close")
+	testkit.Must(t, testkit.Err(comes("other")))
+}
+
 // R2: who makes room is closed; who finds none, because all permits are of this process, is told.
 func TestStrangersOfHTTPMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -103,15 +103,15 @@ func (c *Conn) Identity() Identity { return c.handshake.identity }
 func (c *Conn) Context() context.Context { return c.ctx }
 
 // Know says that the peer has shown a right: it is a client from now on, with all that clients may
-// have. What it does not take is counted for the holder, such as the policy that it came with. It may
-// be called again, from any goroutine. Where there is no permit for one more client the error is what
+// have. Its permit, and what it does not take, are counted for the holder, such as the policy that it came with. It may
+// be called again, from any goroutine. Where there is no permit for one more client, or of the holder's, the error is what
 // to close the connection with.
 func (c *Conn) Know(holder string) error {
 	c.traffic.holder.Store(&holder)
 	if c.known.Load() {
 		return nil
 	}
-	if err := c.permit.Know(); err != nil {
+	if err := c.permit.Know(holder); err != nil {
 		c.server.metrics.refuse(reasonConnections)
 		return errorFull(err)
 	}

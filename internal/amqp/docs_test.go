@@ -16,7 +16,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 	cfg := Config{}.withDefaults()
 	strangers := cfg.Admission.Limits()
 	for _, row := range []string{
-		fmt.Sprintf("connections of clients | %s (`--amqp-max-connections`)", thousands(DefaultConnections)),
+		fmt.Sprintf("connections of clients, of one policy or token | %s (`--amqp-max-connections`), half of that", thousands(DefaultConnections)),
 		fmt.Sprintf("sessions and links of a connection | %s and %s", thousands(cfg.MaxSessions), thousands(cfg.MaxLinks)),
 		fmt.Sprintf("frame, message | %d KiB, %d MiB", cfg.MaxFrameBytes>>10, cfg.MaxMessageBytes>>20),
 		fmt.Sprintf("unfinished messages of a connection, of one policy or token, of all | %d MiB, %d MiB, %d MiB; then the next is refused, and who has kept one for %.0f s is cut off",

@@ -193,7 +193,7 @@ func errorIdle(milliseconds int64, container string) *Error {
 // that clients are to come again.
 func errorFull(err error) *Error {
 	condition := ConditionConnectionForced
-	if full, ok := errors.AsType[*admission.FullError](err); ok && full.Kind == admission.Clients {
+	if full, ok := errors.AsType[*admission.FullError](err); ok && full.Kind != admission.Strangers {
 		condition = ConditionResourceLimitExceeded
 	}
 	return &Error{Condition: condition, Description: "The connection is refused: " + err.Error() + ". Please wait and try again."}

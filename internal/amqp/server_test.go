@@ -60,6 +60,30 @@ func (f *fixture) distant() net.Conn {
 	return client
 }
 
+// R2: of the connections that clients may have one policy has half, and others find room beside it.
+func TestOneHolderHasHalfOfTheConnections(t *testing.T) {
+	holders := []string{"greedy", "greedy", "other"}
+	h := accept(&sink{}, nil)
+	h.strangers = true
+	h.connected = func(c *Conn) error { return c.Know(holders[int(c.ID()[0]-'1')]) }
+	f := serve(t, h, func(c *Config) { c.Admission = admission.New(admission.Limits{}).Listener(2) })
+	var peers []*rawPeer
+	for range holders {
+		p := newRawPeer(t, f.distant())
+		p.open()
+		if len(peers) == 1 {
+			why := p.expectClose(ConditionResourceLimitExceeded)
+			testkit.Equal(t, why.Description,
+				"The connection is refused: this policy or token has as many connections as one may have, which is 1. Please wait and try again.")
+		} else {
+			p.send(0, newBegin())
+			expect[wire.Begin](p)
+		}
+		peers = append(peers, p)
+	}
+	testkit.Equal(t, f.refused(reasonConnections), 1, "refused")
+}
+
 // Beyond the limit a client is told so when it shows a right, whoever else is there.
 func TestTooManyClients(t *testing.T) {
 	f := serve(t, accept(&sink{}, nil), func(c *Config) { c.Admission = admission.New(admission.Limits{}).Listener(1) })

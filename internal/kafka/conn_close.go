@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/eventyard/eventyard/internal/transport/conns"
@@ -8,8 +9,8 @@ import (
 
 // let makes a stranger a client, or renews who a client is.
 func (c *Conn) let(who credential) error {
-	if err := c.permit.Know(); err != nil {
-		return errFull
+	if err := c.permit.Know(who.account); err != nil {
+		return fmt.Errorf("%w: %w", errFull, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

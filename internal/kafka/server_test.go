@@ -253,9 +253,32 @@ func TestNoPermit(t *testing.T) {
 	testkit.Eventually(t, "its permit is free", func() bool {
 		p := testkit.Value(listener.Enter(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 1}))(t)
 		defer p.Leave()
-		return p.Know() == nil
+		return p.Know("") == nil
 	})
 	from().lives()
+}
+
+// R2: of the connections that clients may have one policy has half, and others find room beside it.
+func TestOneAccountHasHalfOfTheConnections(t *testing.T) {
+	f := serve(t, &handler{}, asked, func(c *Config) { c.Admission = admission.New(admission.Limits{}).Listener(2) })
+	from := func() *client {
+		near, far := net.Pipe()
+		f.serveConn(addressed{far, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}})
+		return newClient(t, near)
+	}
+	first := from()
+	testkit.Equal(t, first.plainly("alice", "alice's password").ErrorCode, 0)
+	second := from()
+	second.handshake(mechanismPlain, 1)
+	shown := kmsg.NewPtrSASLAuthenticateRequest()
+	shown.Version, shown.SASLAuthBytes = 2, []byte("\x00alice\x00alice's password")
+	second.send(shown)
+	second.gone() // without an answer, which clients would take for a wrong password
+	testkit.Equal(t, f.refused(reasonConnections), 1)
+	other := from()
+	testkit.Equal(t, other.plainly("bob", "bob's password").ErrorCode, 0)
+	other.works()
+	first.works()
 }
 
 // addressed is a connection that says where it comes from.

@@ -1,6 +1,7 @@
 // Package admission keeps the one account of who is connected to a yard, whatever the listener:
 // strangers, who have shown no right yet, and clients, who have. Each kind has permits of its own,
-// so that strangers, however many, take none from clients. Among strangers those of one address
+// so that strangers, however many, take none from clients. One account, such as a policy, has half of a listener's
+// permits of clients at most, so that no key shuts others out. Among strangers those of one address
 // have a share only. A newcomer gets a permit all the same: where its address has its share, one of
 // that address makes room; where there is no permit left for strangers, one of the address that has
 // most, or of the newcomer's own if no other has more.
@@ -81,13 +82,18 @@ type FullError struct {
 type Kind string
 
 const (
-	Clients   Kind = "clients"
+	Clients Kind = "clients"
+	// OfOne are the permits that one account may have of a listener's for clients.
+	OfOne     Kind = "clients of one account"
 	Strangers Kind = "strangers"
 )
 
 func (e *FullError) Error() string {
-	if e.Kind == Clients {
+	switch e.Kind {
+	case Clients:
 		return fmt.Sprintf("there are as many connections as are allowed, which is %d", e.Limit)
+	case OfOne:
+		return fmt.Sprintf("this policy or token has as many connections as one may have, which is %d", e.Limit)
 	}
 	return fmt.Sprintf("%d connections have shown no token yet, and no more are allowed", e.Limit)
 }
@@ -110,6 +116,8 @@ type Listener struct {
 	ledger  *Ledger
 	limit   int
 	clients int
+	// byAccount is how many of the clients are an account's; who has none is not in it.
+	byAccount map[string]int
 }
 
 // account is what strangers have: all of them, or those of one address.
@@ -137,7 +145,12 @@ func New(limits Limits) *Ledger {
 }
 
 // Listener adds a listener with permits for so many clients.
-func (l *Ledger) Listener(clients int) *Listener { return &Listener{ledger: l, limit: clients} }
+func (l *Ledger) Listener(clients int) *Listener {
+	return &Listener{ledger: l, limit: clients, byAccount: map[string]int{}}
+}
+
+// share is how many clients one account may have: half, and of an odd number the larger.
+func (g *Listener) share() int { return (g.limit + 1) / 2 }
 
 // Limits are those of the ledger.
 func (g *Listener) Limits() Limits { return g.ledger.limits }
@@ -226,6 +239,8 @@ type Permit struct {
 	// Guarded by the ledger's mutex.
 	kind  kind
 	bytes int
+	// holder is the account that a client's permit is counted for.
+	holder string
 	// onEvict is called when the permit is taken away; evicted: it was.
 	onEvict func()
 	evicted bool
@@ -269,10 +284,11 @@ func (p *Permit) end() {
 	}
 }
 
-// Know makes a stranger a client, who has shown a right. It may be called again. Where there is no
-// permit for one more client the holder stays a stranger, and the error is a *FullError; so it is
-// for one whose permit was taken away.
-func (p *Permit) Know() error {
+// Know makes a stranger a client, who has shown a right, and counts it for an account, such as a policy; empty: for
+// nobody's. It may be called again: it is counted for the first. Where there is no permit for one more client, or none for
+// one more of the account, the holder stays a stranger, and the error is a *FullError; so it is for one whose permit was
+// taken away.
+func (p *Permit) Know(account string) error {
 	if p == nil {
 		return nil
 	}
@@ -285,13 +301,21 @@ func (p *Permit) Know() error {
 	case gone:
 		return &FullError{Kind: Strangers, Limit: l.limits.Strangers}
 	}
-	if g := p.listener; p.address != nil && g.clients >= g.limit {
-		return &FullError{Kind: Clients, Limit: g.limit}
+	if g := p.listener; p.address != nil {
+		switch {
+		case g.clients >= g.limit:
+			return &FullError{Kind: Clients, Limit: g.limit}
+		case account != "" && g.byAccount[account] >= g.share():
+			return &FullError{Kind: OfOne, Limit: g.share()}
+		}
 	}
 	p.leaveLocked()
 	p.kind = client
 	if p.address != nil {
 		p.listener.clients++
+		if p.holder = account; account != "" {
+			p.listener.byAccount[account]++
+		}
 		l.handshakes.knowLocked(p.from)
 	}
 	return nil
@@ -309,8 +333,11 @@ func (p *Permit) Leave() {
 	case stranger:
 		p.leaveLocked()
 	case client:
-		if p.address != nil {
-			p.listener.clients--
+		if g := p.listener; p.address != nil {
+			g.clients--
+			if g.byAccount[p.holder]--; g.byAccount[p.holder] <= 0 { // below: it was nobody's
+				delete(g.byAccount, p.holder)
+			}
 		}
 	}
 	p.kind = gone

@@ -44,17 +44,17 @@ func TestPermits(t *testing.T) {
 	other := enter(t, l, "10.0.0.2:1")
 	wantCount(t, l, 0, 3)
 
-	testkit.Must(t, first.Know())
-	testkit.Must(t, first.Know(), "again")
+	testkit.Must(t, first.Know(""))
+	testkit.Must(t, first.Know(""), "again")
 	third := enter(t, l, "10.0.0.1:4") // in place of the one that is known now
-	testkit.Must(t, third.Know())
-	wantFull(t, second.Know(), Clients, 2)
+	testkit.Must(t, third.Know(""))
+	wantFull(t, second.Know(""), Clients, 2)
 	wantCount(t, l, 2, 2)
 
 	first.Leave()
 	first.Leave()
-	testkit.Must(t, second.Know())
-	wantFull(t, first.Know(), Strangers, 3) // who has left
+	testkit.Must(t, second.Know(""))
+	wantFull(t, first.Know(""), Strangers, 3) // who has left
 	wantCount(t, l, 2, 1)
 	for _, p := range []*Permit{second, third, other} {
 		p.Leave()
@@ -63,19 +63,60 @@ func TestPermits(t *testing.T) {
 	testkit.Equal(t, len(l.ledger.byAddress), 0, "addresses are remembered for ever")
 }
 
+// R2: one account has half of a listener's permits at most, and the others stay for others.
+func TestAnAccountHasHalf(t *testing.T) {
+	ledger := New(Limits{})
+	l := ledger.Listener(5)
+	comes := func(account string) (*Permit, error) {
+		p := enter(t, l, "10.0.0.1:1")
+		return p, p.Know(account)
+	}
+	var greedy []*Permit
+	for range 3 {
+		p, err := comes("greedy")
+		testkit.Must(t, err)
+		greedy = append(greedy, p)
+	}
+	testkit.Must(t, greedy[0].Know("greedy"), "again")
+	testkit.Must(t, greedy[0].Know("another"), "it is counted for the first")
+	refused, err := comes("greedy")
+	wantFull(t, err, OfOne, 3)
+	testkit.Equal(t, err.Error(), "this policy or token has as many connections as one may have, which is 3")
+	wantCount(t, l, 3, 1)
+	elsewhere := enter(t, ledger.Listener(1), "10.0.0.1:1")
+	testkit.Must(t, elsewhere.Know("greedy"), "another listener has permits of its own")
+	inside := enter(t, l, "pipe")
+	testkit.Must(t, inside.Know("greedy"), "this process is not counted")
+
+	other, err := comes("other")
+	testkit.Must(t, err)
+	nobodys, err := comes("")
+	testkit.Must(t, err)
+	wantFull(t, refused.Know("third"), Clients, 5)
+	for _, p := range []*Permit{greedy[1], greedy[1], nobodys, inside} {
+		p.Leave()
+	}
+	testkit.Must(t, refused.Know("greedy"), "one of its own has left")
+	for _, p := range []*Permit{greedy[0], greedy[2], refused, other} {
+		p.Leave()
+	}
+	wantCount(t, l, 0, 0)
+	testkit.Equal(t, len(l.byAccount), 0, "accounts are remembered for ever")
+}
+
 // R2: what dials its own yard takes no permit of those who come from outside.
 func TestThisProcessIsNotCounted(t *testing.T) {
 	l := New(Limits{Strangers: 1}).Listener(1)
 	for range 3 {
 		inside := enter(t, l, "pipe")
-		testkit.Must(t, inside.Know())
+		testkit.Must(t, inside.Know(""))
 		defer inside.Leave()
 	}
 	wantCount(t, l, 0, 0)
 	outside := enter(t, l, "10.0.0.1:1")
-	testkit.Must(t, outside.Know())
+	testkit.Must(t, outside.Know(""))
 	late := enter(t, l, "pipe")
-	testkit.Must(t, late.Know())
+	testkit.Must(t, late.Know(""))
 	late.Leave()
 	wantCount(t, l, 1, 0)
 }
@@ -90,7 +131,7 @@ func TestTheMiddleOfAFullAddressMakesRoom(t *testing.T) {
 		return p
 	}
 	known := comes("10.0.0.1:1")
-	testkit.Must(t, known.Know())
+	testkit.Must(t, known.Know(""))
 	for _, from := range []address{"10.0.0.1:2", "10.0.0.2:1", "10.0.0.1:3", "10.0.0.1:4", "10.0.0.1:5", "10.0.0.1:6", "10.0.0.1:7"} {
 		comes(from)
 	}
@@ -112,7 +153,7 @@ func TestBytes(t *testing.T) {
 	a.Free(10)
 	testkit.Equal(t, c.Hold(10), true)
 
-	testkit.Must(t, a.Know()) // its 30 bytes count no more
+	testkit.Must(t, a.Know("")) // its 30 bytes count no more
 	testkit.Equal(t, a.Hold(1<<40), true, "a client's memory is its listener's to bound")
 	testkit.Equal(t, c.Hold(30), true)
 	a.Free(1 << 40)
@@ -139,8 +180,8 @@ func TestNewcomersDisplaceTheCrowd(t *testing.T) {
 	comes("10.0.0.2:1")
 	testkit.Slices(t, evicted, []string{"10.0.0.1:2"})
 	testkit.Equal(t, l.ledger.strangers.bytes, 0, "bytes of one that was evicted")
-	wantFull(t, crowd[1].Know(), Strangers, 4)
-	testkit.Must(t, crowd[0].Know()) // a client is never evicted
+	wantFull(t, crowd[1].Know(""), Strangers, 4)
+	testkit.Must(t, crowd[0].Know("")) // a client is never evicted
 	comes("10.0.0.2:2")
 	comes("10.0.0.3:1") // the second address has most now
 	testkit.Slices(t, evicted, []string{"10.0.0.1:2", "10.0.0.2:2"})
@@ -186,9 +227,9 @@ func TestListeners(t *testing.T) {
 	two.OnEvict(func() { evicted = true })
 	third := enter(t, a, "10.0.0.3:1")
 	testkit.Equal(t, evicted, true, "a stranger of the other listener")
-	testkit.Must(t, third.Know())
-	testkit.Must(t, enter(t, b, "10.0.0.2:2").Know())
-	wantFull(t, one.Know(), Clients, 1)
+	testkit.Must(t, third.Know(""))
+	testkit.Must(t, enter(t, b, "10.0.0.2:2").Know(""))
+	wantFull(t, one.Know(""), Clients, 1)
 }
 
 // Who shares the permits of an address.
@@ -218,7 +259,7 @@ func TestSharers(t *testing.T) {
 // Nobody's permit may have anything.
 func TestNobodysPermit(t *testing.T) {
 	var p *Permit
-	testkit.Must(t, p.Know())
+	testkit.Must(t, p.Know(""))
 	testkit.Equal(t, p.Hold(1<<40), true)
 	p.Free(1)
 	p.Leave()
@@ -276,7 +317,7 @@ func TestAllOfAStormGetIn(t *testing.T) {
 					case c.evicted:
 						*c = client{turn: turn + pause/2 + random.IntN(pause)}
 					case c.permit != nil && turn == c.turn+handshake:
-						testkit.Must(t, c.permit.Know())
+						testkit.Must(t, c.permit.Know(""))
 						in++
 					}
 				}
@@ -300,7 +341,7 @@ func TestStorm(t *testing.T) {
 				}
 				held := p.Hold(n)
 				if n%2 == 0 {
-					_ = p.Know()
+					_ = p.Know([]string{"", "a", "b"}[n%3])
 				}
 				if held {
 					p.Free(n)
@@ -313,4 +354,5 @@ func TestStorm(t *testing.T) {
 	wantCount(t, l, 0, 0)
 	testkit.Equal(t, l.ledger.strangers.permits+l.ledger.strangers.bytes, 0)
 	testkit.Equal(t, len(l.ledger.byAddress), 0)
+	testkit.Equal(t, len(l.byAccount), 0)
 }

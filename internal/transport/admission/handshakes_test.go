@@ -43,7 +43,7 @@ func TestHandshakesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Limits{Handshakes: 1})
 		known := enter(t, l.Listener(10), "10.0.0.7:1")
-		testkit.Must(t, known.Know())
+		testkit.Must(t, known.Know(""))
 		s := &shaker{ledger: l}
 		s.wait(t.Context(), "192.0.2.1")
 		for range 5 {
@@ -77,7 +77,7 @@ func TestKnownAddresses(t *testing.T) {
 	l := New(Limits{})
 	listener := l.Listener(1 << 20)
 	for i := range MaxKnown + 100 {
-		testkit.Must(t, enter(t, listener, address(fmt.Sprintf("10.%d.%d.1:1", i/256, i%256))).Know())
+		testkit.Must(t, enter(t, listener, address(fmt.Sprintf("10.%d.%d.1:1", i/256, i%256))).Know(""))
 	}
 	testkit.Equal(t, len(l.handshakes.known), MaxKnown)
 	last, _ := Address(fmt.Sprintf("10.%d.%d.1:1", (MaxKnown+99)/256, (MaxKnown+99)%256))

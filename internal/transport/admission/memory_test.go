@@ -35,7 +35,7 @@ func TestWhoHoldsMostMakesRoom(t *testing.T) {
 	testkit.Equal(t, neighbour.Claim(20), true)
 	testkit.Equal(t, evicted["10.0.0.3:1"], true, "of the own address, which has its share")
 
-	testkit.Must(t, neighbour.Know())
+	testkit.Must(t, neighbour.Know(""))
 	testkit.Equal(t, neighbour.Claim(1000), true, "a client has no bounds here")
 	testkit.Equal(t, l.ledger.strangers.bytes, 20)
 	neighbour.Leave()
