@@ -203,7 +203,7 @@ func (c *Coordinator) ConsumerHeartbeat(ctx context.Context, id string, h consum
 				}
 			}
 			var changed bool
-			answer, changed, err = k.heartbeat(now, h, right, c.grow)
+			answer, changed, err = k.heartbeat(now, h, right, g.growLocked)
 			if err == nil {
 				g.kind = k
 			}

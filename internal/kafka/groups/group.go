@@ -22,10 +22,11 @@ type group struct {
 	loaded chan struct{}
 	failed error
 
-	// Guarded by the coordinator's lock: when something is due, what its members take, whether nobody is in
-	// it and nothing of it is under way, and when somebody last asked for it.
+	// Guarded by the coordinator's lock: when something is due, what its members take and for which account that is
+	// counted, whether nobody is in it and nothing of it is under way, and when somebody last asked for it.
 	due     time.Time
 	bytes   int
+	payer   string
 	resting bool
 	used    time.Time
 
@@ -164,9 +165,20 @@ func (g *group) answerLocked(all []classic.Answer, err error) {
 // noteLocked tells the coordinator how the group is.
 func (g *group) noteLocked() {
 	if g.over == nil {
-		g.coordinator.note(g, g.kind.Next(), g.kind.Bytes(), g.kind.Absent() && !g.writing)
+		g.coordinator.note(g, g.kind.Next(), g.payerLocked(), g.kind.Bytes(), g.kind.Absent() && !g.writing)
 	}
 }
+
+// payerLocked is the account that the group's members are counted for: that of who has made it, whoever had it loaded.
+func (g *group) payerLocked() string {
+	if g.revision != 0 {
+		return g.entry.By
+	}
+	return g.account
+}
+
+// growLocked refuses what would have its members take more than there is room for.
+func (g *group) growLocked(bytes int) error { return g.coordinator.grow(g.payerLocked(), bytes) }
 
 // tick does what is due.
 func (g *group) tick(now time.Time) {
@@ -244,7 +256,7 @@ func (c *Coordinator) Join(ctx context.Context, id string, r classic.Join, right
 			if err := may(right).all(concerns(k, nil)); err != nil {
 				return classic.Effect{}, err
 			}
-			if err := c.grow(classic.JoinGrowth(k, r)); err != nil {
+			if err := g.growLocked(classic.JoinGrowth(k, r)); err != nil {
 				return classic.Effect{}, err
 			}
 			effect := k.Join(now, t, r)
@@ -269,7 +281,7 @@ func (c *Coordinator) Sync(ctx context.Context, id string, r classic.Sync, right
 		if err != nil {
 			return classic.Effect{}, err
 		}
-		if err := c.grow(classic.SyncGrowth(k, r)); err != nil {
+		if err := g.growLocked(classic.SyncGrowth(k, r)); err != nil {
 			return classic.Effect{}, err
 		}
 		return k.Sync(now, t, r), nil

@@ -98,8 +98,9 @@ type Coordinator struct {
 	all map[string]*group
 	// loadedBy is how many of these an account has had loaded.
 	loadedBy map[string]int
-	// bytes is what their members take.
-	bytes int
+	// bytes is what their members take, and bytesBy what those of the groups that an account has made.
+	bytes   int
+	bytesBy map[string]int
 	// stored is about how many groups the store has: Run counts them, and this node's own between.
 	stored int
 	// storedBy is how many of those an account has made.
@@ -123,7 +124,7 @@ func New(cfg Config) (*Coordinator, error) {
 	if cfg.Mine == nil {
 		cfg.Mine = func(string) bool { return true }
 	}
-	c := &Coordinator{cfg: cfg, wake: make(chan struct{}, 1), all: make(map[string]*group), loadedBy: make(map[string]int), storedBy: make(map[string]int)}
+	c := &Coordinator{cfg: cfg, wake: make(chan struct{}, 1), all: make(map[string]*group), loadedBy: make(map[string]int), bytesBy: make(map[string]int), storedBy: make(map[string]int)}
 	c.Stages = newStages(c)
 	if cfg.Several {
 		c.looks = looks.New(cfg.Meta)
@@ -217,10 +218,21 @@ func (c *Coordinator) restLocked(now time.Time, after time.Duration, account str
 		if g.resting && now.Sub(g.used) >= after && (account == "" || g.account == account) {
 			delete(c.all, id)
 			less(c.loadedBy, g.account)
-			c.bytes -= g.bytes
-			g.bytes = 0
+			c.countLocked(g, g.payer, 0)
 		}
 	}
+}
+
+// countLocked notes what the members of a group take, and who has made it.
+func (c *Coordinator) countLocked(g *group, payer string, bytes int) {
+	c.bytes += bytes - g.bytes
+	if c.bytesBy[g.payer] -= g.bytes; c.bytesBy[g.payer] <= 0 {
+		delete(c.bytesBy, g.payer)
+	}
+	if bytes > 0 {
+		c.bytesBy[payer] += bytes
+	}
+	g.payer, g.bytes = payer, bytes
 }
 
 // errUnused: the group was given up because nobody had used it. Another is made.
@@ -234,20 +246,19 @@ func (c *Coordinator) forget(g *group) {
 		delete(c.all, g.id)
 		less(c.loadedBy, g.account)
 	}
-	c.bytes -= g.bytes
-	g.bytes = 0
+	c.countLocked(g, g.payer, 0)
 }
 
-// note keeps what others ask of a group without its lock: when it is due, what it takes, and whether it could
-// be forgotten.
-func (c *Coordinator) note(g *group, due time.Time, bytes int, resting bool) {
+// note keeps what others ask of a group without its lock: when it is due, what it takes and for whom, and whether it
+// could be forgotten.
+func (c *Coordinator) note(g *group, due time.Time, payer string, bytes int, resting bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all[g.id] != g {
 		return // it was forgotten, and nobody counts it any more
 	}
-	c.bytes += bytes - g.bytes
-	g.due, g.bytes, g.resting = due, bytes, resting
+	c.countLocked(g, payer, bytes)
+	g.due, g.resting = due, resting
 	if !due.IsZero() && (c.alarm.IsZero() || due.Before(c.alarm)) {
 		c.alarm = due
 		select {
@@ -257,12 +268,12 @@ func (c *Coordinator) note(g *group, due time.Time, bytes int, resting bool) {
 	}
 }
 
-// grow refuses what would have the members of all groups take more than they may. What takes no more than before is
-// let through, however much that is.
-func (c *Coordinator) grow(bytes int) error {
+// grow refuses what would have the members of all groups take more than they may, or those of the groups of an account
+// more than half of that. What takes no more than before is let through, however much that is.
+func (c *Coordinator) grow(payer string, bytes int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if bytes > 0 && c.bytes+bytes > c.cfg.MaxBytes {
+	if bytes > 0 && (c.bytes+bytes > c.cfg.MaxBytes || payer != "" && c.bytesBy[payer]+bytes > c.cfg.MaxBytes/2) {
 		return ErrBusy
 	}
 	return nil

@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -52,5 +53,51 @@ func TestTheMemoryOfMembersIsBounded(t *testing.T) {
 		h.Names = []string{"orders"}
 		testkit.Must(t, testkit.Err(c.ConsumerHeartbeat(t.Context(), "new", h, anything)))
 		testkit.ErrorIs(t, testkit.Err(c.Join(t.Context(), "other", wants("", "orders"), anything)), ErrBusy)
+	})
+}
+
+// K6: the members of one account's groups have half of that memory, also after a restart and whoever had the groups
+// loaded; the other half stays for others.
+func TestOneAccountHasAShareOfTheMemoryOfMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t)
+		y.Hub(t, "orders", 1)
+		const limit, large = 96 << 10, 13 << 10 // of which, as it is counted, two are less than half, and three are more
+		bounded := func(c *Config) { c.MaxBytes = limit }
+		c, stop := y.start(bounded)
+		join := func(account, group string) error {
+			j := wants("", "orders")
+			j.Protocols[0].Metadata = append(j.Protocols[0].Metadata, make([]byte, large)...)
+			return testkit.Err(c.Join(For(t.Context(), account), group, j, anything))
+		}
+		testkit.Must(t, join("one", "a"))
+		testkit.Must(t, join("one", "b"))
+		refused := func(when string) {
+			t.Helper()
+			testkit.ErrorIs(t, join("one", "c"), ErrBusy, "by Join, %s", when)
+			names := []string{}
+			for range large / 16 {
+				names = append(names, "orders"+member.NewID(""))
+			}
+			h := consumer.Heartbeat{Member: "m", Names: names}
+			testkit.ErrorIs(t, testkit.Err(c.ConsumerHeartbeat(For(t.Context(), "one"), "d", h, anything)), ErrBusy, "by a heartbeat, %s", when)
+		}
+		refused("at first")
+		stop()
+		c, _ = y.start(bounded)
+		synctest.Wait()
+		refused("after a restart")
+		testkit.Must(t, join("other", "e"))
+		testkit.Must(t, testkit.Err(c.Join(For(t.Context(), "one"), "small", wants("", "orders"), anything)), "there is some room")
+		c.mu.Lock()
+		sums := map[string]int{}
+		for _, g := range c.all {
+			if g.bytes > 0 {
+				sums[g.payer] += g.bytes
+			}
+		}
+		testkit.Equal(t, fmt.Sprint(c.bytesBy), fmt.Sprint(sums), "bytes by account")
+		testkit.That(t, sums["one"] > 2*large && sums["other"] > large, "%v", sums)
+		c.mu.Unlock()
 	})
 }
