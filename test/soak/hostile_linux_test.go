@@ -30,8 +30,8 @@ import (
 )
 
 // R2: clients who know their key are served while strangers do their worst, each kind of them from
-// many addresses, and thieves with a key that may listen do theirs. Nothing that was acknowledged is missing. In the
-// long run each kind of client keeps four fifths of its rate, and its 99th percentile within three times what it was.
+// many addresses, and thieves with a key that may listen do theirs. Nothing that was acknowledged is missing. Each kind
+// of client has half of what it sends acknowledged at least, however slow this machine is. In the long run each kind of client keeps four fifths of its rate, and its 99th percentile within three times what it was.
 // Hostile clients have machines of their own, but not here. So that percentile is compared with what it is while they
 // attack another yard on this machine, where they and that yard only get what others leave of the
 // processor: all that differs is whom they attack. Times of each kind take turns, so that what else the
@@ -79,7 +79,8 @@ func TestGoodClientsBesideHostileOnes(t *testing.T) {
 	for i, kind := range goodKinds {
 		calm, during := calm.figures(i), during.figures(i)
 		t.Logf("%s: %v; beside hostile clients %v, %s", kind.name, calm, during, during.than(calm))
-		testkit.That(t, during.failed < during.due, "%s: none was served beside hostile clients", kind.name)
+		testkit.That(t, during.due > 0 && 2*during.failed <= during.due,
+			"%s: of %d that were due beside hostile clients %d failed", kind.name, during.due, during.failed)
 		if !*wanted {
 			continue
 		}
@@ -360,7 +361,7 @@ func (f figures) than(other figures) string {
 
 // spell is what was measured in all periods of one kind.
 type spell struct {
-	took          [][]time.Duration // by kind of client, also of what failed
+	took          [][]time.Duration // by kind of client; what failed took the whole period at least
 	inTime, wrong []int             // by kind: what was acknowledged before its period was over, and what failed
 	time          time.Duration
 }
@@ -398,6 +399,9 @@ func (s *spell) add(sent [][]sending, began, end time.Time) {
 			if one.due.Before(began) || !one.due.Before(end) {
 				continue
 			}
+			if one.failed {
+				one.took = max(one.took, end.Sub(began)) // whoever is refused at once was not served any sooner
+			}
 			s.took[i] = append(s.took[i], one.took)
 			switch {
 			case one.failed:
@@ -409,7 +413,7 @@ func (s *spell) add(sent [][]sending, began, end time.Time) {
 	}
 }
 
-// R2: what failed counts among the slowest, what waited for its turn has waited, and what is due in another period
+// R2: what failed counts among the slowest, however fast it did, what waited for its turn has waited, and what is due in another period
 // counts there.
 func TestFiguresOfGoodClients(t *testing.T) {
 	began := time.Now()
@@ -419,11 +423,11 @@ func TestFiguresOfGoodClients(t *testing.T) {
 	for i := range 96 {
 		sent = append(sent, at(time.Duration(i)*time.Millisecond, time.Millisecond, false))
 	}
-	sent = append(sent, at(time.Second, 3*time.Second, true), at(time.Second, 5*time.Second, false),
+	sent = append(sent, at(time.Second, time.Millisecond, true), at(time.Second, 5*time.Second, false),
 		at(9*time.Second, 2*time.Second, false), at(0, 7*time.Second, true))
 	var s spell
 	s.add([][]sending{sent}, began, end)
-	testkit.Equal(t, s.figures(0), figures{rate: 9.7, due: 100, failed: 2, p50: time.Millisecond, p99: 7 * time.Second})
+	testkit.Equal(t, s.figures(0), figures{rate: 9.7, due: 100, failed: 2, p50: time.Millisecond, p99: 10 * time.Second}, "two failed, one of them at once")
 	testkit.Equal(t, (&spell{took: make([][]time.Duration, 1), inTime: []int{0}, wrong: []int{0}, time: time.Second}).figures(0), figures{})
 }
 
