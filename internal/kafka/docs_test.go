@@ -18,6 +18,9 @@ func TestLimitsAreDocumented(t *testing.T) {
 		fmt.Sprintf("any other request | %d MiB", maxBodyBytes>>20),
 		fmt.Sprintf("batches of a Produce request that wait to be stored | %d MiB; then no more of it is read", maxKeptBytes>>20),
 		fmt.Sprintf("requests of a connection under way | %d", maxUnderWay),
+		fmt.Sprintf("silence of a client while none is | %.0f min", cfg.IdleTimeout.Minutes()),
+		fmt.Sprintf("time for a part of a request to come | %.0f min", cfg.ReadTimeout.Minutes()),
+		fmt.Sprintf("a client that takes nothing of what it is sent | %.0f min", cfg.WriteTimeout.Minutes()),
 		fmt.Sprintf("SCRAM: keys of all policies of one name | %d; more need PLAIN", maxPasswords),
 		fmt.Sprintf("record batch, its records when unpacked | %.1f MiB, %d MiB", float64(cfg.MaxRecordsBytes)/(1<<20), record.MaxUnpackedBytes>>20),
 
