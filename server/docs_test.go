@@ -13,7 +13,7 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
-// R7: the limits that the guide names are those that hold.
+// R2, R3: the limits that the guide names are those that hold.
 func TestLimitsAreDocumented(t *testing.T) {
 	guide := string(testkit.Value(os.ReadFile("../docs/guides/operating.md"))(t))
 	testkit.Equal(t, bodyTimeout, answerTimeout)

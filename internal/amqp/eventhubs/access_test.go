@@ -74,7 +74,7 @@ func readAccess(t *testing.T) (names []string, lines []accessLine) {
 	return names, lines
 }
 
-// R5, H9: every node of the listener and every kind of credential: what testdata/access.txt says.
+// R1, H9: every node of the listener and every kind of credential: what testdata/access.txt says.
 func TestAccessOfEveryNode(t *testing.T) {
 	y := newYard(t)
 	y.hub("orders", 1, "billing", "audit")

@@ -127,7 +127,7 @@ func TestFollowedPartitionsAreBounded(t *testing.T) {
 	y.follow(t, "/api/v1/hubs/orders/events")
 }
 
-// R7: the limits that the guide names are those that hold.
+// R3: the limits that the guide names are those that hold.
 func TestLimitsAreDocumented(t *testing.T) {
 	guide := string(testkit.Value(os.ReadFile("../../../docs/guides/operating.md"))(t))
 	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }

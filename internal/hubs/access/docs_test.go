@@ -11,7 +11,7 @@ import (
 	"github.com/eventyard/eventyard/internal/transport/admission"
 )
 
-// R7: how failed logins are slowed and logged is what the guides say of it.
+// R2: how failed logins are slowed and logged is what the guides say of it.
 func TestPaceOfFailuresIsDocumented(t *testing.T) {
 	words := map[int]string{1: "one", 5: "five", 10: "ten", 20: "twenty", 50: "fifty"}
 	word := func(n float64) string {

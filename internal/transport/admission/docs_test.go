@@ -9,7 +9,7 @@ import (
 	"github.com/eventyard/eventyard/internal/testkit"
 )
 
-// R7: how many handshakes are computed at once is what the guide says of it.
+// R2: how many handshakes are computed at once is what the guide says of it.
 func TestHandshakesAreDocumented(t *testing.T) {
 	guide := string(testkit.Value(os.ReadFile("../../../docs/guides/operating.md"))(t))
 	const row = "\n| TLS: handshakes that are computed at once, at all listeners | half as many as there are processors, at least one |\n"
