@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/net/http2"
 
 	"github.com/eventyard/eventyard/internal/testkit"
 	"github.com/eventyard/eventyard/server"
@@ -19,7 +20,7 @@ import (
 )
 
 // R2: a stranger says anything to each listener: as AMQP or Kafka inside TLS, as AMQP inside WebSockets, in the place of
-// the TLS handshake, or in that of a WebSocket's frames. Nothing panics, and what was begun ends.
+// the TLS handshake, in that of a WebSocket's frames, as HTTP/1.1, or as frames of HTTP/2. Nothing panics, and what was begun ends.
 func FuzzStrangers(f *testing.F) {
 	const sasl = "AMQP\x03\x01\x00\x00"
 	anonymous := sasl + "\x00\x00\x00\x1c\x02\x01\x00\x00\x00\x53\x41\xc0\x0f\x02\xa3\x09ANONYMOUS\xa0\x00"
@@ -29,12 +30,18 @@ func FuzzStrangers(f *testing.F) {
 		open + "\x00\x00\x00\x17\x02\x00\x00\x00\x00\x53\x11\xc0\x0a\x04\x40\x43\x52\xff\x52\xff",
 		"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03", "\x16\x03\x01\xff\xff", "\x82\x08" + sasl, "\x82\x88\x01\x02\x03\x04" + sasl,
 		"\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\x88\x80\x00\x00\x00\x00", "\x89\x80\x00\x00\x00\x00", "GET / HTTP/1.1\r\n\r\n",
+		"POST /api/v1/hubs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{}", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+		http2.ClientPreface,
 		"\x00\x00\x00\x0a\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff", "\x00\x00\x00\x0a\x00\x12\x00\x09\x00\x00\x00\x01\xff\xff", "\x7f\xff\xff\xff\x00\x00",
 		"\x00\x00\x00\x12\x00\x03\x00\x01\x00\x00\x00\x01\x00\x01a\x7f\xff\xff\xff\xff",
 	} {
-		for way := range strangersWays {
-			f.Add(byte(way), []byte(said))
+		for way := range framesOfHTTP2 { // there most of these would take a second, which a client has to read a GOAWAY
+			f.Add(way, []byte(said))
 		}
+	}
+	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	for _, said := range []string{settings, settings + "\x00\x00\x01\x01\x05\x00\x00\x00\x01\x82", settings + "\xff\xff\xff\x01\x04\x00\x00\x00\x01"} {
+		f.Add(framesOfHTTP2, []byte(said))
 	}
 	log := new(testkit.Buffer)
 	yard := servertest.Start(f, servertest.Listeners, func(c *server.Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
@@ -64,6 +71,9 @@ func FuzzStrangers(f *testing.F) {
 	})
 }
 
+// framesOfHTTP2 is the last of strangersWays.
+const framesOfHTTP2 = byte(10)
+
 // strangersWays are how a stranger gets to say something.
 var strangersWays = []func(ctx context.Context, at map[string]string) (net.Conn, error){
 	func(_ context.Context, at map[string]string) (net.Conn, error) { return net.Dial("tcp", at["amqp"]) },
@@ -92,5 +102,17 @@ var strangersWays = []func(ctx context.Context, at map[string]string) (net.Conn,
 	},
 	func(_ context.Context, at map[string]string) (net.Conn, error) {
 		return tls.Dial("tcp", at["kafkas"], &tls.Config{InsecureSkipVerify: true})
+	},
+	func(_ context.Context, at map[string]string) (net.Conn, error) { return net.Dial("tcp", at["http"]) },
+	func(_ context.Context, at map[string]string) (net.Conn, error) { return net.Dial("tcp", at["https"]) },
+	func(_ context.Context, at map[string]string) (net.Conn, error) {
+		return tls.Dial("tcp", at["https"], &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	},
+	framesOfHTTP2: func(_ context.Context, at map[string]string) (net.Conn, error) {
+		conn, err := tls.Dial("tcp", at["https"], &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+		if err == nil {
+			_, err = io.WriteString(conn, http2.ClientPreface)
+		}
+		return conn, err
 	},
 }
