@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventyard/eventyard/admin"
 	"github.com/eventyard/eventyard/internal/hubs/auth"
 	"github.com/eventyard/eventyard/internal/testkit"
 )
@@ -25,7 +26,8 @@ import (
 var soakPartitions = flag.String("soak.partitions", "1000,10000,100000", "how many partitions get an event each")
 
 // R3: up to a hundred thousand partitions with an event each, at a limit of 1,024 descriptors and with all
-// listeners: memory, disk, start, stop and the first list of a hub stay within what is promised.
+// listeners: memory, disk, start, stop and the first list of a hub stay within what is promised, and each event is there
+// after the restart.
 func TestManyPartitionsWithFewDescriptors(t *testing.T) {
 	long(t)
 	binary := build(t)
@@ -61,9 +63,14 @@ func manyPartitions(t *testing.T, binary string, partitions int) {
 		y.want(t, 200, "GET", "/api/v1/hubs/hub0/partitions", "")
 		y.wantWithin(t, began, 50*time.Millisecond, fmt.Sprintf("%s list of a hub of %d partitions", which, min(partitions, partitionsOfHub)))
 	}
+	events := 0
 	for hub := range hubs {
-		y.want(t, 200, "GET", fmt.Sprintf("/api/v1/hubs/hub%d/partitions", hub), "")
+		for _, p := range y.partitions(t, fmt.Sprintf("hub%d", hub)) {
+			testkit.That(t, p.Events() <= 1, "partition %s of hub%d has %d events", p.ID, hub, p.Events())
+			events += int(p.Events())
+		}
 	}
+	testkit.Equal(t, events, partitions, "events after the restart")
 	row.Busy = y.wantResident(t, 300)
 	y.wantDescriptors(t, 1024)
 	y.wantStop(t, 3*time.Second)
@@ -121,6 +128,12 @@ func (y *limitedYard) want(t *testing.T, status int, method, path, body string) 
 	got, err := y.request(http.DefaultClient, method, path, body)
 	testkit.Must(t, err)
 	testkit.Equal(t, got, status, "%s %s", method, path)
+}
+
+func (y *limitedYard) partitions(t *testing.T, hub string) []admin.Partition {
+	t.Helper()
+	client := testkit.Value(admin.New(admin.Config{Server: "http://" + y.http, Policy: auth.RootPolicy, Key: y.key}))(t)
+	return testkit.Value(client.Partitions(t.Context(), hub))(t)
 }
 
 func (y *limitedYard) send(t *testing.T, hub, partition int) {
