@@ -165,6 +165,23 @@ func copyTree(to string) error {
 	return nil
 }
 
+// V7: the checksums are right by the command that the guide to installing gives, and there is one of each file.
+func TestChecksums(t *testing.T) {
+	need(t, "sha256sum", "coreutils")
+	r := theRelease(t)
+	check := exec.Command("sha256sum", "-c", "SHA256SUMS")
+	check.Dir, check.Env = r.out, append(os.Environ(), "LC_ALL=C")
+	said, err := output(check)
+	must(t, err)
+	files, err := os.ReadDir(r.out)
+	must(t, err)
+	for _, file := range files {
+		if line := file.Name() + ": OK\n"; file.Name() != "SHA256SUMS" && !strings.Contains("\n"+string(said), "\n"+line) {
+			t.Errorf("%s was not checked:\n%s", file.Name(), said)
+		}
+	}
+}
+
 // V7: what is in an archive, and that the program in it says its version.
 func TestArchive(t *testing.T) {
 	r := theRelease(t)
