@@ -37,7 +37,7 @@ build: ## Build bin/eventyard
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/eventyard ./cmd/eventyard
 
 .PHONY: test
-test: ## Everything: vet, format, all tests with the race detector, power cuts, kill -9, packages, traces by the Collector, a yard of three nodes, foreign clients
+test: ## Everything: vet, format, all tests (with the race detector, but for simulations and what drives processes), power cuts, kill -9, packages, traces by the Collector, a yard of three nodes, foreign clients
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go vet -tags noconsole ./server ./cmd/eventyard
@@ -86,7 +86,7 @@ browser: ## The console in a real browser, beyond what make test has: all pages 
 	go test -v -count=1 -timeout 24h ./test/console -browser.all -browser.memory $(BROWSERTIME) -artifacts
 
 .PHONY: minutes
-minutes: ## By the clock of a machine that does nothing else: from a clone to a first event, by what README says (a minute), and to the demo (two), whose first home is there within ten seconds; MINUTESFLAGS=-minutes.cold with an empty build cache, judging nothing
+minutes: ## By the clock of a machine that does nothing else: by what README tells to type, from a clone to a first event within a minute, and to the demo within two, whose first home is there within ten seconds; MINUTESFLAGS=-minutes.cold with an empty build cache, judging nothing
 	go test ./cmd/eventyard -run TestMinutesFromAClone -count=1 -v -timeout 30m -minutes $(MINUTESFLAGS)
 
 .PHONY: quick

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	minutes     = flag.Bool("minutes", false, "time what README promises, from a clone on; for a machine that does nothing else")
+	minutes     = flag.Bool("minutes", false, "time what README tells to type, from a clone on; for a machine that does nothing else")
 	minutesCold = flag.Bool("minutes.cold", false, "with -minutes: build with an empty build cache, and judge no time")
 )
 
