@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -189,4 +190,31 @@ func (m *machine) userID(name string) int {
 	}
 	m.t.Fatalf("there is no user %s with a group of the same number in\n%s", name, text)
 	return 0
+}
+
+// systemctl stands in for systemd on a machine, which scripts of packages take for one that systemd runs: it notes
+// what it is called with.
+type systemctl struct {
+	t     *testing.T
+	notes string
+}
+
+func newSystemctl(t *testing.T, root string) systemctl {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Join(root, "run/systemd/system"), 0o755))
+	program := filepath.Join(root, "bin/systemctl")
+	must(t, write(program, []byte("#!/bin/sh\necho \"$*\" >> /systemctl-was-called\n")))
+	must(t, os.Chmod(program, 0o755))
+	return systemctl{t, filepath.Join(root, "systemctl-was-called")}
+}
+
+// wantCalled says with what it was called since it was last asked.
+func (s systemctl) wantCalled(when string, want ...string) {
+	s.t.Helper()
+	text, err := os.ReadFile(s.notes)
+	must(s.t, err)
+	if got := strings.Split(strings.TrimSpace(string(text)), "\n"); !slices.Equal(got, want) {
+		s.t.Errorf("%s systemctl was called with %q, want %q", when, got, want)
+	}
+	must(s.t, os.Remove(s.notes))
 }

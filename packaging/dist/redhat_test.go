@@ -15,10 +15,11 @@ import (
 
 // V7: rpm finds the package whole, and installs it on a root that has nothing but what its scripts run; a yard starts
 // by its unit's own command line and takes an event. Upgraded, it has its data and the settings that were changed;
-// erased, the data stay, and so do those settings, under the name that rpm gives them.
+// erased, the data stay, and so do those settings, under the name that rpm gives them. systemd is told of each.
 func TestRedHatPackage(t *testing.T) {
 	r, m := theRelease(t), newMachine(t, t.TempDir())
 	rpm := newRPM(t, m.root)
+	systemctl := newSystemctl(t, m.root)
 	newer := rpmOf(t, r)
 	if said := rpm.run("--checksig", "--nosignature", newer); !strings.HasSuffix(said, ": digests OK\n") {
 		t.Errorf("the package is not whole: %s", said)
@@ -26,6 +27,7 @@ func TestRedHatPackage(t *testing.T) {
 
 	// Debian's own rpm, without force, advises to make a .deb of it.
 	rpm.run("--install", "--force-debian", "--nodeps", rpmOfBefore(t, r))
+	systemctl.wantCalled("when it was installed", "daemon-reload", "try-restart eventyard.service")
 	settings := filepath.Join(m.root, "etc/eventyard/eventyard.yaml")
 	for name, want := range map[string]string{
 		settings: "-rw-r-----", filepath.Join(m.root, "etc/eventyard/environment"): "-rw-------",
@@ -47,6 +49,7 @@ func TestRedHatPackage(t *testing.T) {
 
 	change(t, settings, "\nlog: {format: json}\n")
 	rpm.run("--upgrade", "--force-debian", "--nodeps", newer)
+	systemctl.wantCalled("when it was upgraded", "daemon-reload", "try-restart eventyard.service")
 	if has := rpm.run("--query", "--queryformat", "%{version}", "eventyard"); has != rpmVersion(r.version) {
 		t.Errorf("version %s is installed, want %s", has, rpmVersion(r.version))
 	}
@@ -56,6 +59,7 @@ func TestRedHatPackage(t *testing.T) {
 	y.stop()
 
 	rpm.run("--erase", "--force-debian", "eventyard")
+	systemctl.wantCalled("when it was erased", "disable --now eventyard.service", "daemon-reload")
 	there(t, m.root, map[string]bool{
 		"usr/bin/eventyard": false, "usr/lib/systemd/system/eventyard.service": false, "var/lib/eventyard/meta.db": true,
 		"etc/eventyard/eventyard.yaml": false, "etc/eventyard/eventyard.yaml.rpmsave": true, "etc/eventyard/environment": false,
@@ -73,7 +77,7 @@ func newRPM(t *testing.T, root string) rpmCommand {
 	need(t, "rpm", "rpm")
 	need(t, "systemd-sysusers", "systemd")
 	must(t, os.Chmod(root, 0o755)) // which the yard's user passes
-	furnish(t, root, "/bin/sh", "/bin/sed", "/bin/chgrp", "/bin/systemd-sysusers")
+	furnish(t, root, scripted...)
 	return rpmCommand{t, root}
 }
 
@@ -99,6 +103,9 @@ func (c rpmCommand) wantVerified(want string) {
 		c.t.Errorf("of what is installed rpm says %q, want %q", said, want)
 	}
 }
+
+// scripted are the programs that the scripts of the packages run, but for systemctl.
+var scripted = []string{"/bin/sh", "/bin/sed", "/bin/chgrp", "/bin/systemd-sysusers"}
 
 var library = regexp.MustCompile(`(?m)(/\S+) \(0x`)
 
