@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -139,6 +140,44 @@ func TestWhereTheChartLeadsKafkaClients(t *testing.T) {
 			}
 			if got != test.want || !known {
 				t.Errorf("clients are led to %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// V7: what Helm says once the chart is installed fits the mode, and names pods, services and labels that there are.
+func TestWhatTheChartSaysOnceInstalled(t *testing.T) {
+	for name, mode := range modes {
+		t.Run(name, func(t *testing.T) {
+			files, err := rendered(mode.values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			notes := files["eventyard/templates/NOTES.txt"]
+			kind, wants := "single", []string{fmt.Sprintf("A yard of %d node(s), mode ", mode.nodes)}
+			if chosen, ok := mode.values["mode"]; ok {
+				kind = chosen.(string)
+			}
+			wants[0] += kind + ".\n"
+			for _, object := range decode(t, render(t, mode.values)) {
+				set, isSet := object.(*appsv1.StatefulSet)
+				service, isService := object.(*corev1.Service)
+				switch {
+				case isSet && kind == "single":
+					wants = append(wants, "kubectl -n events exec "+set.Name+"-0 -- eventyard hub create orders\n")
+				case isSet:
+					wants = append(wants, "-l app.kubernetes.io/instance="+set.Spec.Template.Labels["app.kubernetes.io/instance"]+" ")
+				case isService && kind != "single" && service.Spec.ClusterIP != corev1.ClusterIPNone:
+					wants = append(wants, "port-forward service/"+service.Name+" 8443\n")
+				}
+			}
+			for _, want := range wants {
+				if !strings.Contains(notes+"\n", want) {
+					t.Errorf("%q is missing in\n%s", want, notes)
+				}
+			}
+			if strings.Contains(notes, "<no value>") || kind != "single" && len(wants) != 3 || kind == "single" && len(wants) != 2 {
+				t.Errorf("looked for %q in\n%s", wants, notes)
 			}
 		})
 	}
