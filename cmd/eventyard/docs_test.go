@@ -184,10 +184,12 @@ func TestTheReadmeIsShort(t *testing.T) {
 }
 
 // V7: what the pages outside docs lead to is there, with the heading; those of docs are followed in package console.
+// Places elsewhere are not looked for.
 func TestLinksOfThePagesAtTheTop(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:\s]+)(?:#([^)\s]*))?\)`)
-	pages := append(testkit.Value(filepath.Glob("../../*.md"))(t), "../../packaging/README.md")
-	for _, page := range pages {
+	pages := append(testkit.Value(filepath.Glob("../../*.md"))(t), testkit.Value(filepath.Glob("../../test/*/README.md"))(t)...)
+	testkit.That(t, len(pages) >= 6, "there are %q alone", pages)
+	for _, page := range append(pages, "../../packaging/README.md", "../../internal/api/console/assets/VENDORED.md") {
 		text := string(testkit.Value(os.ReadFile(page))(t))
 		for _, to := range link.FindAllStringSubmatch(text, -1) {
 			target, err := os.ReadFile(filepath.Join(filepath.Dir(page), to[1]))
