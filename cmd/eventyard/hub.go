@@ -102,6 +102,9 @@ func (c hubCommands) show() *cobra.Command {
 				shown.Contents, err = client.Partitions(cmd.Context(), args[0])
 			}
 			shown.Events, _ = contents(shown.Contents)
+			if err == nil { // and not with each send, which programs and pipes do by the thousand
+				c.noteAllPending(cmd, client, admin.SubscriptionRef{Hub: shown.Name})
+			}
 			return shown, err
 		}, func(hub shownHub) error {
 			_, bytes := contents(hub.Contents)
