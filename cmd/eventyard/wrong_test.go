@@ -50,7 +50,7 @@ func TestWrongInputs(t *testing.T) {
 }
 
 // ofGo are words of Go's packages, and of libraries, that say nothing to who types commands.
-var ofGo = regexp.MustCompile(`\bjson: (cannot|un|invalid)|net/http|dial tcp|\btls: first|strconv|invalid character '|unmarshal|Go (value|struct)|\btime: (invalid|unknown|missing)|arg\(s\)|goroutine|panic|<nil>|%!|0xc0|pflag|context deadline|0m0s|/api/v1|\.go:\d`)
+var ofGo = regexp.MustCompile(`\bjson: (cannot|un|invalid)|net/http|dial tcp|\btls: f|\bx509: |strconv|invalid character '|unmarshal|Go (value|struct)|\btime: (invalid|unknown|missing)|arg\(s\)|goroutine|panic|<nil>|%!|0xc0|pflag|context deadline|0m0s|/api/v1|\.go:\d`)
 
 func judge(t *testing.T, command, message string, code int) {
 	t.Helper()

@@ -32,21 +32,29 @@ func TestOperatorsFiles(t *testing.T) {
 	testkit.ErrorIs(t, testkit.Err(os.Stat(own)), fs.ErrNotExist, "the yard's own folder")
 }
 
+// Files that cannot be used are told of in words that are not Go's.
 func TestOperatorsFilesThatAreNone(t *testing.T) {
 	ca, dir := mustAuthority(t), t.TempDir()
+	notes := filepath.Join(dir, "notes.txt")
+	testkit.Must(t, os.WriteFile(notes, []byte("none\n"), 0o600))
 	cert, key := makePair(t, ca, dir, "a")
 	_, otherKey := makePair(t, ca, t.TempDir(), "a")
-	for what, cfg := range map[string]Config{
-		"a certificate without a key": {CertFile: cert},
-		"a key without a certificate": {KeyFile: key},
-		"no such file":                {CertFile: cert + "x", KeyFile: key},
-		"another's key":               {CertFile: cert, KeyFile: otherKey},
-		"the two exchanged":           {CertFile: key, KeyFile: cert},
+	for what, x := range map[string]struct {
+		cfg  Config
+		says string
+	}{
+		"a certificate without a key": {Config{CertFile: cert}, ""},
+		"a key without a certificate": {Config{KeyFile: key}, ""},
+		"no such file":                {Config{CertFile: cert + "x", KeyFile: key}, cert + "x"},
+		"another's key":               {Config{CertFile: cert, KeyFile: otherKey}, ": private key does not match public key"},
+		"the two exchanged":           {Config{CertFile: key, KeyFile: cert}, "PEM inputs may have been switched"},
+		"no certificate":              {Config{CertFile: notes, KeyFile: key}, ": " + notes + " has no certificate in it, as PEM"},
+		"no key":                      {Config{CertFile: cert, KeyFile: notes}, ": " + notes + " has no private key in it, as PEM"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			if s, err := Open(cfg); err == nil || s != nil {
-				t.Errorf("%s: %v, %v", what, s, err)
-			}
+			s, err := Open(x.cfg)
+			testkit.MustThat(t, err != nil && s == nil, "%v, %v", s, err)
+			testkit.That(t, strings.Contains(err.Error(), x.says) && !strings.Contains(err.Error(), "tls: "), "it says %v", err)
 		})
 	}
 }

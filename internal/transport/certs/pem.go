@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 const (
@@ -102,7 +103,17 @@ func readPair(certFile, keyFile string, keys Keys) (tls.Certificate, error) {
 	for _, b := range blocks {
 		key = append(key, pem.EncodeToMemory(b)...)
 	}
-	return tls.X509KeyPair(cert, key)
+	if b, _ := pem.Decode(cert); b == nil {
+		return tls.Certificate{}, fmt.Errorf("%s has no certificate in it, as PEM", certFile)
+	}
+	if len(key) == 0 {
+		return tls.Certificate{}, fmt.Errorf("%s has no private key in it, as PEM", keyFile)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return tls.Certificate{}, errors.New(strings.TrimPrefix(err.Error(), "tls: ")) // whose words are plain, but for that
+	}
+	return pair, nil
 }
 
 func writeCert(file string, cert *x509.Certificate) error {

@@ -22,6 +22,7 @@ func Of(err error) string {
 		operation *net.OpError
 		host      *net.DNSError
 		record    tls.RecordHeaderError
+		untrusted *tls.CertificateVerificationError
 	)
 	switch _, answer, other := strings.Cut(text, "malformed HTTP "); {
 	case other:
@@ -34,6 +35,8 @@ func Of(err error) string {
 		return strings.Replace(text, record.Error(), "it answers without TLS", 1)
 	case errors.As(err, &record):
 		return strings.Replace(text, record.Error(), "it does not speak TLS", 1)
+	case errors.As(err, &untrusted):
+		return strings.Replace(text, untrusted.Error(), "its certificate is not trusted: "+strings.ReplaceAll(untrusted.Err.Error(), "x509: ", ""), 1)
 	case errors.As(err, &host) && host.IsNotFound:
 		return instead(text, err, "there is no host "+host.Name)
 	case errors.As(err, &operation) && operation.Op == "dial" && operation.Addr != nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,11 +22,16 @@ import (
 func TestReasonsInPlainWords(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
+	secret := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secret.Config.ErrorLog = log.New(io.Discard, "", 0) // of who does not trust it
+	secret.StartTLS()
+	t.Cleanup(secret.Close)
 	for name, test := range map[string]struct{ url, want string }{
 		"nobody listens":             {"http://127.0.0.1:1/", "connect to 127.0.0.1:1: connection refused"},
 		"another protocol":           {"http://" + greeting(t, "AMQP\x03\x01\x00\x00\r\n\r\n"), `it does not answer in HTTP, but "AMQP\x03\x01\x00\x00"`},
 		"another protocol for TLS":   {"https://" + greeting(t, "AMQP\x03\x01\x00\x00"), "it does not speak TLS"},
 		"HTTP for TLS":               {strings.Replace(plain.URL, "http:", "https:", 1), "it answers without TLS"},
+		"nobody's certificate":       {secret.URL, "its certificate is not trusted: certificate signed by unknown authority"},
 		"an end without an answer":   {"http://" + greeting(t, ""), "the other side ended the connection"},
 		"a status that is no number": {"http://" + greeting(t, "HTTP/1.1 yes\r\n\r\n"), `it does not answer in HTTP, but "yes"`},
 	} {
@@ -53,6 +59,8 @@ func TestWordsAroundAReasonStay(t *testing.T) {
 		{fmt.Errorf("proxy: %w", tls.RecordHeaderError{Msg: "first record", RecordHeader: [5]byte([]byte("HTTP/"))}), "proxy: it answers without TLS"},
 		{fmt.Errorf("it broke off: %w", &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}), "it broke off: the other side ended the connection"},
 		{fmt.Errorf("read the answer: %w", io.EOF), "read the answer: EOF"},
+		{fmt.Errorf("proxy: %w", &tls.CertificateVerificationError{Err: errors.New(`x509: signed by unknown authority (possibly because of "x509: invalid signature")`)}),
+			`proxy: its certificate is not trusted: signed by unknown authority (possibly because of "invalid signature")`},
 		{errors.New("the address is not allowed"), "the address is not allowed"},
 		{errors.New("GET http://a: readLoopPeekFailLocked: %!w(<nil>)"), "GET http://a: it does not answer in HTTP"},
 	} {
