@@ -104,7 +104,9 @@ func TestTailHoldsFewPartitionsInMemory(t *testing.T) {
 					y.fill(tt.partitions, tt.events)
 					synctest.Wait()
 				}
-				testkit.Equal(t, loaded.Load(), 1, "cursors that hold events for a client that takes none")
+				// None, where what the client does not take was the last that its cursor had when more came.
+				held := loaded.Load()
+				testkit.That(t, held == 1 || held == 0 && tt.again, "%d cursors hold events for a client that takes none", held)
 				f.leave()
 				synctest.Wait()
 				testkit.Equal(t, loaded.Load(), 0, "cursors hold events for a client that left")
