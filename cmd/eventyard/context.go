@@ -171,9 +171,12 @@ func (c contextCommands) add() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			word := "saved"
-			if _, there := all.Contexts[args[0]]; there {
+			word, without := "saved", ""
+			if former, there := all.Contexts[args[0]]; there {
 				word = "replaced"
+				if former.ConnectionString != "" && one.ConnectionString == "" {
+					without = ". It had a key, and has none now: --connection-string gives it one"
+				}
 			}
 			all.Contexts[args[0]] = one
 			if use || all.Current == "" {
@@ -182,7 +185,7 @@ func (c contextCommands) add() *cobra.Command {
 			if err := all.write(); err != nil {
 				return err
 			}
-			return c.printf("%s context %s; commands use %s\n", word, args[0], all.Current)
+			return c.printf("%s context %s; commands use %s%s\n", word, args[0], all.Current, without)
 		},
 	}
 	f := cmd.Flags()

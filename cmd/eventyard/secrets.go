@@ -43,7 +43,7 @@ func (c secretsCommands) rotate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printf("A new key is in %s. Restart the yard: it encrypts all secrets with the new key.\n", file)
+			return c.printf("A new key is in %s. Restart the yard: it encrypts all secrets with the new key. Then copy the file to its safe place again: backups need the new key from then on.\n", file)
 		},
 	}
 	f := cmd.Flags()

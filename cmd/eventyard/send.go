@@ -81,6 +81,9 @@ func (c sendCommand) send(cmd *cobra.Command, client *admin.Client, flags sendFl
 	if err != nil {
 		return usagef(cmd, "%w", err)
 	}
+	for _, text := range texts {
+		c.warn(fileMeant(text, "--file FILE sends its lines, and with --whole all of it as one event"))
+	}
 	in, err := c.openInput(cmd, flags, texts)
 	if err != nil {
 		return err

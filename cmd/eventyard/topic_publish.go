@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/eventyard/eventyard/admin"
@@ -52,6 +53,7 @@ func (c topicCommands) publish() *cobra.Command {
 		if text := strings.TrimSpace(args[1]); !json.Valid([]byte(text)) && strings.IndexAny(text, "{[") == 0 {
 			c.warn([]string{"the data looks like JSON and is none, so it is published as text: " + jsonFault(json.Unmarshal([]byte(text), new(any)))})
 		}
+		c.warn(fileMeant(args[1], `"$(cat FILE)" gives what is in it`))
 		if event.ID == "" && topic.Schema != "custom" {
 			event.ID = strings.ToLower(rand.Text())
 		}
@@ -72,6 +74,15 @@ func (c topicCommands) publish() *cobra.Command {
 type published struct {
 	Topic string `json:"topic"`
 	ID    string `json:"id,omitempty"`
+}
+
+// fileMeant warns of a text that names a file as flags do: texts are taken as they are.
+func fileMeant(text, instead string) []string {
+	name, named := strings.CutPrefix(text, "@")
+	if _, err := os.Stat(name); !named || err != nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("%q is sent as it is, and no file is read: %s", text, instead)}
 }
 
 // asData takes JSON as it is, and everything else as text.
