@@ -133,6 +133,7 @@ func (y *limitedYard) want(t *testing.T, status int, method, path, body string) 
 func (y *limitedYard) partitions(t *testing.T, hub string) []admin.Partition {
 	t.Helper()
 	client := testkit.Value(admin.New(admin.Config{Server: "http://" + y.http, Policy: auth.RootPolicy, Key: y.key}))(t)
+	defer client.Close()
 	return testkit.Value(client.Partitions(t.Context(), hub))(t)
 }
 
