@@ -79,7 +79,10 @@ type published struct {
 // fileMeant warns of a text that names a file as flags do: texts are taken as they are.
 func fileMeant(text, instead string) []string {
 	name, named := strings.CutPrefix(text, "@")
-	if _, err := os.Stat(name); !named || err != nil {
+	if !named {
+		return nil
+	}
+	if _, err := os.Stat(name); err != nil {
 		return nil
 	}
 	return []string{fmt.Sprintf("%q is sent as it is, and no file is read: %s", text, instead)}
